@@ -1,0 +1,1 @@
+"""The contract between agent, server and browser. Imports msgspec and nothing of ours."""

@@ -1,0 +1,99 @@
+"""Bytes to messages and back, with the size limits that hold before anything is decoded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from vramscope_protocol.errors import BAD_MESSAGE, TOO_LARGE, ProtocolError
+from vramscope_protocol.messages import AgentMessage, Message, ServerMessage
+
+MAX_MESSAGE_BYTES: Final = 1 << 20
+MAX_FIELDS: Final = 512
+MAX_BATCH_ROWS: Final = 8192
+
+_encoder = msgspec.msgpack.Encoder()
+_agent_decoder: msgspec.msgpack.Decoder[AgentMessage] = msgspec.msgpack.Decoder(AgentMessage)
+_server_decoder: msgspec.msgpack.Decoder[ServerMessage] = msgspec.msgpack.Decoder(ServerMessage)
+
+
+class _Tag(msgspec.Struct):
+    type: str
+
+
+_tag_decoder = msgspec.msgpack.Decoder(_Tag)
+_AGENT_TAGS = frozenset(
+    {
+        "hello",
+        "auth",
+        "register",
+        "field_table",
+        "batch",
+        "event",
+        "command_update",
+        "lost",
+        "agent_status",
+        "goodbye",
+    }
+)
+_SERVER_TAGS = frozenset({"welcome", "ack", "command", "error"})
+
+
+def encode(message: Message) -> bytes:
+    """One message as one binary frame."""
+    return _encoder.encode(message)
+
+
+def decode_agent_message(
+    frame: bytes | str, max_bytes: int = MAX_MESSAGE_BYTES
+) -> AgentMessage | None:
+    """Decode what an agent sent; ``None`` for a message type that this version does not know.
+
+    Raises:
+        ProtocolError: ``too_large`` or ``bad_message``.
+    """
+    data = _checked(frame, max_bytes)
+    try:
+        return _agent_decoder.decode(data)
+    except msgspec.DecodeError as error:
+        _refuse_unless_unknown_type(data, _AGENT_TAGS, error)
+        return None
+
+
+def decode_server_message(
+    frame: bytes | str, max_bytes: int = MAX_MESSAGE_BYTES
+) -> ServerMessage | None:
+    """Decode what a server sent; ``None`` for a message type that this version does not know.
+
+    Raises:
+        ProtocolError: ``too_large`` or ``bad_message``.
+    """
+    data = _checked(frame, max_bytes)
+    try:
+        return _server_decoder.decode(data)
+    except msgspec.DecodeError as error:
+        _refuse_unless_unknown_type(data, _SERVER_TAGS, error)
+        return None
+
+
+def _checked(frame: bytes | str, max_bytes: int) -> bytes:
+    if isinstance(frame, str):
+        raise ProtocolError(BAD_MESSAGE, "expected a binary frame, got a text frame")
+    if len(frame) > max_bytes:
+        raise ProtocolError(
+            TOO_LARGE, f"expected a message of at most {max_bytes} bytes, got {len(frame)}"
+        )
+    return frame
+
+
+def _refuse_unless_unknown_type(
+    data: bytes, known_tags: frozenset[str], error: msgspec.DecodeError
+) -> None:
+    """Return for a well-formed message of an unknown type, raise for everything else."""
+    try:
+        tag = _tag_decoder.decode(data).type
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ProtocolError(BAD_MESSAGE, f"not a message: {error}") from None
+    if tag in known_tags:
+        raise ProtocolError(BAD_MESSAGE, f"{tag}: {error}") from None

@@ -1,0 +1,122 @@
+"""The commands a person can send to a job: names, rights, parameters, states, receipts."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from msgspec import Struct, ValidationError, convert, field
+
+from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
+
+Right = Literal["view", "control"]
+Place = Literal["step boundary", "agent thread"]
+
+CommandState = Literal["queued", "prepared", "running", "done", "failed", "refused", "expired"]
+FINAL_STATES: Final[frozenset[str]] = frozenset({"done", "failed", "refused", "expired"})
+
+
+class Receipt(Struct, omit_defaults=True):
+    """What a command did on one rank. Sizes in bytes, ``took_s`` in seconds."""
+
+    state: CommandState
+    step: int | None = None
+    before: dict[str, Any] = field(default_factory=dict[str, Any])
+    after: dict[str, Any] = field(default_factory=dict[str, Any])
+    returned_bytes: int | None = None
+    """Bytes given back to the device (in a dry run: that would be given back)."""
+    took_s: float | None = None
+    message: str = ""
+    """One sentence for a person: what happened, or why nothing did."""
+    result: Any = None
+    """Text or data of a command that answers a question."""
+    dry_run: bool = False
+
+
+class NoParams(Struct, forbid_unknown_fields=True):
+    """The command takes no parameters."""
+
+
+class CommandSpec(Struct, frozen=True):
+    """Declaration of one command, read by the agent, the server, the page and the CLI."""
+
+    name: str
+    right: Right
+    place: Place
+    summary: str
+    dry_run: bool = False
+    params: type[Struct] = NoParams
+
+
+COMMANDS: Final[dict[str, CommandSpec]] = {
+    spec.name: spec
+    for spec in (
+        CommandSpec(
+            "empty_cache",
+            "control",
+            "step boundary",
+            "Give cached, unused segments back to the device.",
+            dry_run=True,
+        ),
+        CommandSpec(
+            "gc_collect",
+            "control",
+            "step boundary",
+            "Run a full Python garbage collection.",
+        ),
+        CommandSpec(
+            "empty_cache+gc_collect",
+            "control",
+            "step boundary",
+            "Collect garbage first, then give cached segments back.",
+            dry_run=True,
+        ),
+        CommandSpec(
+            "memory_summary",
+            "view",
+            "agent thread",
+            "PyTorch's own memory summary, as text.",
+        ),
+        CommandSpec(
+            "stats",
+            "view",
+            "agent thread",
+            "Every counter of the caching allocator.",
+        ),
+        CommandSpec(
+            "reset_peaks",
+            "control",
+            "step boundary",
+            "Reset the allocator's peak counters to the current values.",
+        ),
+    )
+}
+"""Every built-in command by name."""
+
+
+def command_spec(name: str) -> CommandSpec:
+    """Look a command up.
+
+    Raises:
+        VramscopeError: ``bad_request``, with the names that exist.
+    """
+    spec = COMMANDS.get(name)
+    if spec is None:
+        raise VramscopeError(
+            BAD_REQUEST,
+            f"no command named {name!r}; expected one of: {', '.join(sorted(COMMANDS))}",
+        )
+    return spec
+
+
+def check_params(spec: CommandSpec, params: dict[str, Any], *, dry_run: bool) -> Struct:
+    """Validate parameters before anything is touched.
+
+    Raises:
+        VramscopeError: ``bad_request``, with the path of the wrong parameter.
+    """
+    if dry_run and not spec.dry_run:
+        raise VramscopeError(BAD_REQUEST, f"{spec.name} has no dry run")
+    try:
+        return convert(params, spec.params)
+    except ValidationError as error:
+        raise VramscopeError(BAD_REQUEST, f"parameters of {spec.name}: {error}") from None

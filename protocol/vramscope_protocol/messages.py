@@ -1,0 +1,225 @@
+"""What agent and server say to each other: one struct a message, one union a direction.
+
+Durable messages (``Batch``, ``Event``, ``CommandUpdate``, ``Goodbye``) carry ``seq``, which rises
+by one per message of a stream. The server acknowledges a ``seq`` only when it is committed to the
+store, the agent resends what is not acknowledged, and the server drops what it already has. A
+jump in ``seq`` means that the agent dropped messages on purpose; ``Lost`` says which and why.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from vramscope_protocol.columns import TypeCode
+from vramscope_protocol.commands import CommandState, Receipt
+
+BatchKind = Literal["sample", "step"]
+
+
+class Message(Struct, tag_field="type", omit_defaults=True):
+    """Base of every message: the tag is the snake-case name of the struct."""
+
+
+class Field(Struct, frozen=True):
+    """One column: its series name, its value type and its unit."""
+
+    name: str
+    code: TypeCode
+    unit: str = ""
+
+
+class DeviceInfo(Struct, omit_defaults=True):
+    """One device that a rank uses. Sizes in bytes; ``limit_bytes`` is the process's own cap."""
+
+    index: int
+    name: str
+    uuid: str = ""
+    total_bytes: int | None = None
+    limit_bytes: int | None = None
+    emulated: bool = False
+
+
+class RunInfo(Struct, omit_defaults=True):
+    """The training job. ``id`` is the same on every rank of one launch (see agent/identity.py)."""
+
+    id: str
+    name: str
+    world_size: int = 1
+    emulated: bool = False
+    user: str = ""
+    script: str = ""
+    """File name of the script, without its path and without its arguments (may hold secrets)."""
+
+
+class RankInfo(Struct, omit_defaults=True):
+    """One process of the job."""
+
+    rank: int
+    host: str
+    pid: int
+    local_rank: int = 0
+    started_ns: int = 0
+    devices: list[DeviceInfo] = field(default_factory=list[DeviceInfo])
+    software: dict[str, str] = field(default_factory=dict[str, str])
+    """Versions by name: vramscope, python, torch, cuda, driver."""
+    allow: Literal["observe", "control"] = "control"
+    """The agent's last word: ``observe`` refuses every command that needs the control right."""
+    commands: list[str] = field(default_factory=list[str])
+    """Names of the commands that this agent accepts."""
+
+
+# ----------------------------------------------------------------------------- agent to server
+
+
+class Hello(Message, tag="hello"):
+    """First message of either side. Carries no secret, so that it can be logged."""
+
+    protocol: int
+    features: list[str] = field(default_factory=list[str])
+    software: str = ""
+
+
+class Auth(Message, tag="auth"):
+    """The token, alone in its message so that nothing else has to be kept out of logs."""
+
+    token: str
+
+
+class Register(Message, tag="register"):
+    """Which stream of which rank of which run follows on this connection.
+
+    ``stream`` names one life of one process; sequence numbers start at 1 in each stream.
+    """
+
+    stream: str
+    run: RunInfo
+    rank: RankInfo
+    first_seq: int = 1
+    """Lowest sequence number that the agent can still send."""
+
+
+class FieldTable(Message, tag="field_table"):
+    """Names the columns of the batches that refer to ``table``. Sent again on each connection."""
+
+    table: int
+    fields: list[Field]
+
+
+class Batch(Message, tag="batch"):
+    """``count`` consecutive rows of one kind; ``first_index`` counts rows of that kind from 0."""
+
+    seq: int
+    kind: BatchKind
+    table: int
+    first_index: int
+    count: int
+    columns: bytes
+
+
+class Event(Message, tag="event"):
+    """Something that happened once: attach, exception, capture, user mark, ..."""
+
+    seq: int
+    time_ns: int
+    kind: str
+    step: int | None = None
+    text: str = ""
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class CommandUpdate(Message, tag="command_update"):
+    """A command changed state on this rank; final states carry the receipt."""
+
+    seq: int
+    id: str
+    state: CommandState
+    time_ns: int
+    receipt: Receipt | None = None
+
+
+class Lost(Message, tag="lost"):
+    """Totals of what this stream dropped so far, by reason. Cumulative, so it may be repeated."""
+
+    samples: dict[str, int] = field(default_factory=dict[str, int])
+    steps: dict[str, int] = field(default_factory=dict[str, int])
+    messages: dict[str, int] = field(default_factory=dict[str, int])
+    last_dropped_seq: int = 0
+
+
+class AgentStatus(Message, tag="agent_status"):
+    """What watching costs, about once a second. Not durable: the next one replaces it."""
+
+    rate_hz: float
+    cost_fraction: float
+    """CPU time of the agent's threads as a fraction of one core."""
+    outbox_bytes: int = 0
+    spool_bytes: int = 0
+    guard_errors: int = 0
+    notes: list[str] = field(default_factory=list[str])
+    """What is degraded, in words: "NVML not found", "sampling paused while ..."."""
+
+
+class Goodbye(Message, tag="goodbye"):
+    """The stream ends on purpose; without it a silent rank becomes "lost"."""
+
+    seq: int
+    time_ns: int
+    reason: Literal["exit", "detach", "exception"]
+    exit_code: int | None = None
+    text: str = ""
+
+
+# ----------------------------------------------------------------------------- server to agent
+
+
+class Welcome(Message, tag="welcome"):
+    """The stream is open. The agent resends everything after ``last_seq``."""
+
+    protocol: int
+    last_seq: int
+    features: list[str] = field(default_factory=list[str])
+    software: str = ""
+    max_message_bytes: int = 1 << 20
+
+
+class Ack(Message, tag="ack"):
+    """Everything up to and including ``seq`` is committed to the store."""
+
+    seq: int
+
+
+class Command(Message, tag="command"):
+    """Run ``name`` on this rank before ``deadline_s`` seconds have passed from receipt."""
+
+    id: str
+    name: str
+    params: dict[str, Any] = field(default_factory=dict[str, Any])
+    dry_run: bool = False
+    deadline_s: float = 30.0
+    issued_by: str = ""
+
+
+class Error(Message, tag="error"):
+    """Why the server is about to close the connection."""
+
+    code: str
+    message: str
+    detail: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+DurableMessage = Batch | Event | CommandUpdate | Goodbye
+AgentMessage = (
+    Hello
+    | Auth
+    | Register
+    | FieldTable
+    | Batch
+    | Event
+    | CommandUpdate
+    | Lost
+    | AgentStatus
+    | Goodbye
+)
+ServerMessage = Welcome | Ack | Command | Error

@@ -1,0 +1,94 @@
+"""The series that vramscope knows by name: unit and one-sentence definition of each.
+
+Allocator series carry PyTorch's own key (``torch.cuda.memory_stats``). Every number that the page
+shows is defined here once; the hover text, ``docs/concepts.md`` and the API read it from here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class Series(Struct, frozen=True):
+    """One well-known series."""
+
+    name: str
+    unit: str
+    definition: str
+
+
+TIME_NS: Final = "time_ns"
+STEP: Final = "step"
+
+_ALLOCATOR = (
+    (
+        "allocated_bytes.all",
+        "Bytes in blocks handed out to tensors, each rounded up to its block size.",
+    ),
+    ("requested_bytes.all", "Bytes that were asked for, before rounding."),
+    ("active_bytes.all", "Allocated bytes plus freed blocks that still wait for another stream."),
+    ("reserved_bytes.all", "Bytes that PyTorch holds from the device: segments, used or cached."),
+    (
+        "inactive_split_bytes.all",
+        "Free pieces of segments that are partly in use: cannot be returned.",
+    ),
+)
+_ALLOCATOR_COUNTS = (
+    ("allocation.all.current", "Blocks handed out now."),
+    ("segment.all.current", "Segments held from the device (cudaMalloc)."),
+    ("active.all.current", "Blocks in use or waiting for another stream."),
+    ("inactive_split.all.current", "Free pieces of partly used segments."),
+    ("num_alloc_retries", "Times the whole cache was flushed to satisfy a request."),
+    ("num_ooms", "Out-of-memory errors that the allocator raised."),
+    ("num_sync_all_streams", "Times the allocator waited for all streams to free memory."),
+    ("num_device_alloc", "Calls that took memory from the device."),
+    ("num_device_free", "Calls that gave memory back to the device."),
+)
+
+SERIES: Final[dict[str, Series]] = {
+    series.name: series
+    for series in (
+        Series(TIME_NS, "ns", "Time of the row, nanoseconds since the epoch."),
+        Series(STEP, "", "Optimizer steps finished when the row was taken."),
+        *(
+            Series(
+                f"{key}.{gauge}",
+                "B",
+                definition
+                if gauge == "current"
+                else f"Highest value since the last reset. {definition}",
+            )
+            for key, definition in _ALLOCATOR
+            for gauge in ("current", "peak")
+        ),
+        Series(
+            "allocated_bytes.all.allocated",
+            "B",
+            "Bytes allocated in total since the start; its difference is the allocation rate.",
+        ),
+        *(Series(name, "", definition) for name, definition in _ALLOCATOR_COUNTS),
+        Series("device.total_bytes", "B", "Memory of the device."),
+        Series("device.used_bytes", "B", "Memory in use on the device, by every process."),
+        Series("device.free_bytes", "B", "Memory free on the device."),
+        Series("device.process_bytes", "B", "Memory that the driver counts to this process."),
+        Series("device.other_bytes", "B", "Memory that the driver counts to other processes."),
+        Series("device.utilization_percent", "%", "Share of time in which a kernel ran."),
+        Series("device.power_mw", "mW", "Power draw of the device."),
+        Series("device.temperature_c", "°C", "Temperature of the device."),
+        Series("host.rss_bytes", "B", "Resident memory of the training process."),
+        Series("step.duration_us", "us", "Time from the previous optimizer step to this one."),
+        Series("agent.sample_us", "us", "Time that taking this sample took."),
+        Series("agent.cpu_us", "us", "CPU time of the agent's threads since attach."),
+    )
+}
+"""Every well-known series by name, in display order."""
+
+
+def unit_of(name: str) -> str:
+    """Unit of a series; allocator keys that are not listed are bytes if their name says so."""
+    known = SERIES.get(name)
+    if known is not None:
+        return known.unit
+    return "B" if name.partition(".")[0].endswith("_bytes") else ""

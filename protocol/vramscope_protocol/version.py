@@ -1,0 +1,17 @@
+"""Protocol version, feature names, and the rule by which peers of different age talk.
+
+The rule: ``PROTOCOL_VERSION`` changes only when an older peer could misread a message. Everything
+else is a feature: a name that each side lists in its hello and that the other may ignore. Unknown
+fields and unknown message types are ignored, so a new agent talks to an old server and the other
+way round.
+"""
+
+PROTOCOL_VERSION = 1
+
+FEATURE_COMMANDS = "commands"
+"""The agent runs commands and answers with receipts."""
+FEATURE_STEPS = "steps"
+"""The agent sends one exact row per optimizer step."""
+
+AGENT_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS)
+SERVER_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS)
