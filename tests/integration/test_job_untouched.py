@@ -1,0 +1,69 @@
+"""With the agent, the script's output and exit code are what they are without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.server_process import ServerProcess
+
+from tests.support.job_process import (
+    REPOSITORY,
+    Api,
+    finish,
+    foreign_lines,
+    plain_command,
+    start,
+    watched_command,
+)
+
+JOB = REPOSITORY / "tests/support/jobs/cpu_training.py"
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path) as process:
+        yield process
+
+
+@pytest.mark.parametrize("options", [(), ("--emulate", "--capacity=1GiB")])
+@pytest.mark.parametrize("exit_code", [0, 3])
+def test_output_and_exit_code_are_the_same(
+    server: ServerProcess, options: tuple[str, ...], exit_code: int
+) -> None:
+    arguments = ("--steps=60", f"--exit-code={exit_code}")
+    plain = finish(start(plain_command(JOB, *arguments)))
+    code, output, errors = finish(
+        start(
+            watched_command(
+                JOB, *arguments, url=server.url, token=server.token, run="same", options=options
+            )
+        )
+    )
+    assert (code, output, foreign_lines(errors)) == (plain[0], plain[1], plain[2].splitlines())
+    run = Api(server.url, server.token).wait_for_run(
+        "same", lambda run: run["state"] == "ended", "to end"
+    )
+    assert run["ranks"][0]["exit_code"] == exit_code
+    assert run["ranks"][0]["steps_received"] == 60
+    assert run["emulated"] is bool(options)
+
+
+def test_a_killed_job_becomes_lost_and_never_stays_live(server: ServerProcess) -> None:
+    job = start(
+        watched_command(
+            JOB, "--until-terminated", url=server.url, token=server.token, run="killed-job"
+        )
+    )
+    api = Api(server.url, server.token)
+    try:
+        run = api.wait_for_run("killed-job", lambda run: (run["step"] or 0) > 5, "first steps")
+        assert run["state"] == "live"
+    finally:
+        job.kill()
+        job.wait(10)
+    run = api.wait_for_run("killed-job", lambda run: run["state"] == "lost", "to be lost")
+    assert run["ranks"][0]["exit_code"] is None
