@@ -1,0 +1,1 @@
+"""The training job that ``vramscope demo`` watches."""

@@ -1,0 +1,173 @@
+"""A small transformer that learns a synthetic language, with the memory habits of real jobs.
+
+Plain PyTorch: it does not know that it is watched. It goes round three phases for as long as it is
+left to: ``healthy`` (every step alike), ``leaking`` (a hook keeps activations for a log that nobody
+reads, until the end of the phase) and ``varlen`` (sequences of changing length, with a few of their
+features kept: the allocator ends up with gaps that it can neither use nor return).
+"""
+
+# pyright: basic
+# A user's script: torch's own stubs leave much unknown, and no user would annotate around that.
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+GIB = 1 << 30
+LOG_EVERY_STEPS = 20
+KEPT_FEATURES = 12
+PHASES = (("healthy", 40), ("leaking", 60), ("varlen", 60))
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large model and batch are. ``probed_layers`` of them leak in the leaking phase."""
+
+    layers: int
+    width: int
+    heads: int
+    vocabulary: int
+    batch: int
+    length: int
+    probed_layers: int
+
+    @classmethod
+    def for_device(cls, device: torch.device) -> Size:
+        """A size that takes a fraction of a second a step and leaves memory free."""
+        if device.type != "cuda":
+            return cls(4, 128, 4, 8192, batch=3, length=256, probed_layers=4)
+        total_gib = torch.cuda.get_device_properties(device).total_memory // GIB
+        batch = max(1, min(16, total_gib // 2))
+        return cls(8, 1024, 16, 32_000, batch=batch, length=512, probed_layers=1)
+
+
+def build_model(size: Size) -> nn.ModuleDict:
+    """Token and position embeddings, a pre-norm causal transformer, and a head."""
+    layer = nn.TransformerEncoderLayer(
+        size.width, size.heads, 4 * size.width, activation="gelu", batch_first=True, norm_first=True
+    )
+    return nn.ModuleDict(
+        {
+            "tokens": nn.Embedding(size.vocabulary, size.width),
+            "positions": nn.Embedding(2 * size.length, size.width),
+            "blocks": nn.TransformerEncoder(layer, size.layers, enable_nested_tensor=False),
+            "head": nn.Linear(size.width, size.vocabulary, bias=False),
+        }
+    )
+
+
+def forward(model: nn.ModuleDict, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Features and logits of every position."""
+    length = inputs.shape[1]
+    positions = torch.arange(length, device=inputs.device)
+    mask = nn.Transformer.generate_square_subsequent_mask(length, device=inputs.device)
+    embedded = model["tokens"](inputs) + model["positions"](positions)
+    features: Tensor = model["blocks"](embedded, mask=mask, is_causal=True)
+    logits: Tensor = model["head"](features)
+    return features, logits
+
+
+def sample_batch(size: Size, length: int, generator: torch.Generator) -> Tensor:
+    """Sequences in which each token follows from the one before, with some noise."""
+    first = torch.randint(size.vocabulary, (size.batch, 1), generator=generator)
+    stride = torch.randint(1, 8, (size.batch, 1), generator=generator)
+    tokens = (first + stride * torch.arange(length + 1)) % size.vocabulary
+    noise = torch.rand(tokens.shape, generator=generator) < 0.02
+    return torch.where(noise, torch.randint_like(tokens, size.vocabulary), tokens)
+
+
+def phases() -> Iterator[str]:
+    """Name of the phase of every step, without end."""
+    while True:
+        for name, steps in PHASES:
+            for _ in range(steps):
+                yield name
+
+
+class Habits:
+    """What the job keeps from one step to the next: nothing, too much, or odd pieces."""
+
+    def __init__(self, model: nn.ModuleDict, size: Size) -> None:
+        self.phase = ""
+        self._activations: list[Tensor] = []
+        self._features: deque[Tensor] = deque(maxlen=KEPT_FEATURES)
+        for name, layer in model.named_modules():
+            if name in {f"blocks.layers.{index}.linear1" for index in range(size.probed_layers)}:
+                layer.register_forward_hook(self._keep_activation)
+
+    def enter(self, phase: str) -> None:
+        """Let go of what the last phase kept."""
+        if phase != self.phase:
+            self.phase = phase
+            self._activations.clear()
+            self._features.clear()
+
+    def length(self, size: Size, generator: torch.Generator) -> int:
+        """Sequence length of the next batch."""
+        if self.phase != "varlen":
+            return size.length
+        return int(torch.randint(size.length // 4, 2 * size.length, (), generator=generator))
+
+    def after_forward(self, features: Tensor) -> None:
+        """Keep the last few features of the varlen phase, as a replay buffer would."""
+        if self.phase == "varlen":
+            self._features.append(features.detach().clone())
+
+    def _keep_activation(self, _module: nn.Module, _inputs: Any, output: Tensor) -> None:
+        if self.phase == "leaking":
+            self._activations.append(output.detach())
+
+
+def train(steps: int | None) -> None:
+    """Train for ``steps`` optimizer steps, or until interrupted."""
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    size = Size.for_device(device)
+    model = build_model(size).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    habits = Habits(model, size)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    print(f"training {parameters:,} parameters on {device}", flush=True)
+
+    for step, phase in enumerate(phases(), start=1):
+        habits.enter(phase)
+        batch = sample_batch(size, habits.length(size, generator), generator).to(device)
+        features, logits = forward(model, batch[:, :-1])
+        habits.after_forward(features)
+        loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % LOG_EVERY_STEPS == 0 or step == steps:
+            print(f"step {step:6d}  {phase:8}  loss {loss.item():.4f}", flush=True)
+        if step == steps:
+            return
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of the demo job."""
+    parser = argparse.ArgumentParser(description="Train a small transformer on synthetic text.")
+    parser.add_argument("--steps", type=int, default=None, help="optimizer steps; default: no end")
+    options = parser.parse_args(arguments)
+    if options.steps is not None and options.steps < 1:
+        parser.error(f"--steps: expected 1 or more, got {options.steps}")
+    try:
+        train(options.steps)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
