@@ -7,13 +7,23 @@ from typing import Final
 import msgspec
 
 from vramscope_protocol.errors import BAD_MESSAGE, TOO_LARGE, ProtocolError
-from vramscope_protocol.messages import AgentMessage, Message, ServerMessage
+from vramscope_protocol.messages import (
+    AgentMessage,
+    Command,
+    CommandUpdate,
+    Error,
+    Event,
+    Message,
+    ServerMessage,
+)
 
 MAX_MESSAGE_BYTES: Final = 1 << 20
 MAX_FIELDS: Final = 512
+MAX_TABLES: Final = 64
 MAX_BATCH_ROWS: Final = 8192
 
 _encoder = msgspec.msgpack.Encoder()
+_json_encoder = msgspec.json.Encoder()
 _agent_decoder: msgspec.msgpack.Decoder[AgentMessage] = msgspec.msgpack.Decoder(AgentMessage)
 _server_decoder: msgspec.msgpack.Decoder[ServerMessage] = msgspec.msgpack.Decoder(ServerMessage)
 
@@ -55,10 +65,15 @@ def decode_agent_message(
     """
     data = _checked(frame, max_bytes)
     try:
-        return _agent_decoder.decode(data)
-    except msgspec.DecodeError as error:
+        message = _agent_decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
         _refuse_unless_unknown_type(data, _AGENT_TAGS, error)
         return None
+    if isinstance(message, Event):
+        _check_json(message.data)
+    elif isinstance(message, CommandUpdate):
+        _check_json(message.receipt)
+    return message
 
 
 def decode_server_message(
@@ -71,10 +86,15 @@ def decode_server_message(
     """
     data = _checked(frame, max_bytes)
     try:
-        return _server_decoder.decode(data)
-    except msgspec.DecodeError as error:
+        message = _server_decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
         _refuse_unless_unknown_type(data, _SERVER_TAGS, error)
         return None
+    if isinstance(message, Command):
+        _check_json(message.params)
+    elif isinstance(message, Error):
+        _check_json(message.detail)
+    return message
 
 
 def _checked(frame: bytes | str, max_bytes: int) -> bytes:
@@ -87,13 +107,21 @@ def _checked(frame: bytes | str, max_bytes: int) -> bytes:
     return frame
 
 
+def _check_json(free_form: object) -> None:
+    """Refuse free-form data that JSON cannot hold: REST, the page and the store show it as JSON."""
+    try:
+        _json_encoder.encode(free_form)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ProtocolError(BAD_MESSAGE, f"expected data that JSON can hold: {error}") from None
+
+
 def _refuse_unless_unknown_type(
-    data: bytes, known_tags: frozenset[str], error: msgspec.DecodeError
+    data: bytes, known_tags: frozenset[str], error: msgspec.DecodeError | RecursionError
 ) -> None:
     """Return for a well-formed message of an unknown type, raise for everything else."""
     try:
         tag = _tag_decoder.decode(data).type
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, RecursionError):
         raise ProtocolError(BAD_MESSAGE, f"not a message: {error}") from None
     if tag in known_tags:
         raise ProtocolError(BAD_MESSAGE, f"{tag}: {error}") from None

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct, ValidationError, convert, field
 
 from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
+from vramscope_protocol.integers import Int64
 
 Right = Literal["view", "control"]
 Place = Literal["step boundary", "agent thread"]
@@ -19,10 +20,10 @@ class Receipt(Struct, omit_defaults=True):
     """What a command did on one rank. Sizes in bytes, ``took_s`` in seconds."""
 
     state: CommandState
-    step: int | None = None
+    step: Int64 | None = None
     before: dict[str, Any] = field(default_factory=dict[str, Any])
     after: dict[str, Any] = field(default_factory=dict[str, Any])
-    returned_bytes: int | None = None
+    returned_bytes: Int64 | None = None
     """Bytes given back to the device (in a dry run: that would be given back)."""
     took_s: float | None = None
     message: str = ""

@@ -92,7 +92,7 @@ def decode_live_request(frame: str | bytes) -> LiveRequest:
         )
     try:
         return _decoder.decode(frame)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ProtocolError(BAD_MESSAGE, f"not a request: {error}") from None
 
 

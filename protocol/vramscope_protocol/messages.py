@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from vramscope_protocol.columns import TypeCode
 from vramscope_protocol.commands import CommandState, Receipt
+from vramscope_protocol.integers import Count, Int64, Seq
 
 BatchKind = Literal["sample", "step"]
 
@@ -33,11 +34,11 @@ class Field(Struct, frozen=True):
 class DeviceInfo(Struct, omit_defaults=True):
     """One device that a rank uses. Sizes in bytes; ``limit_bytes`` is the process's own cap."""
 
-    index: int
+    index: Count
     name: str
     uuid: str = ""
-    total_bytes: int | None = None
-    limit_bytes: int | None = None
+    total_bytes: Count | None = None
+    limit_bytes: Count | None = None
     emulated: bool = False
 
 
@@ -46,7 +47,7 @@ class RunInfo(Struct, omit_defaults=True):
 
     id: str
     name: str
-    world_size: int = 1
+    world_size: Count = 1
     emulated: bool = False
     user: str = ""
     script: str = ""
@@ -56,11 +57,11 @@ class RunInfo(Struct, omit_defaults=True):
 class RankInfo(Struct, omit_defaults=True):
     """One process of the job."""
 
-    rank: int
+    rank: Count
     host: str
-    pid: int
-    local_rank: int = 0
-    started_ns: int = 0
+    pid: Count
+    local_rank: Count = 0
+    started_ns: Int64 = 0
     devices: list[DeviceInfo] = field(default_factory=list[DeviceInfo])
     software: dict[str, str] = field(default_factory=dict[str, str])
     """Versions by name: vramscope, python, torch, cuda, driver."""
@@ -96,35 +97,35 @@ class Register(Message, tag="register"):
     stream: str
     run: RunInfo
     rank: RankInfo
-    first_seq: int = 1
+    first_seq: Seq = 1
     """Lowest sequence number that the agent can still send."""
 
 
 class FieldTable(Message, tag="field_table"):
     """Names the columns of the batches that refer to ``table``. Sent again on each connection."""
 
-    table: int
+    table: Count
     fields: list[Field]
 
 
 class Batch(Message, tag="batch"):
     """``count`` consecutive rows of one kind; ``first_index`` counts rows of that kind from 0."""
 
-    seq: int
+    seq: Seq
     kind: BatchKind
-    table: int
-    first_index: int
-    count: int
+    table: Count
+    first_index: Count
+    count: Count
     columns: bytes
 
 
 class Event(Message, tag="event"):
     """Something that happened once: attach, exception, capture, user mark, ..."""
 
-    seq: int
-    time_ns: int
+    seq: Seq
+    time_ns: Int64
     kind: str
-    step: int | None = None
+    step: Int64 | None = None
     text: str = ""
     data: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -132,20 +133,20 @@ class Event(Message, tag="event"):
 class CommandUpdate(Message, tag="command_update"):
     """A command changed state on this rank; final states carry the receipt."""
 
-    seq: int
+    seq: Seq
     id: str
     state: CommandState
-    time_ns: int
+    time_ns: Int64
     receipt: Receipt | None = None
 
 
 class Lost(Message, tag="lost"):
     """Totals of what this stream dropped so far, by reason. Cumulative, so it may be repeated."""
 
-    samples: dict[str, int] = field(default_factory=dict[str, int])
-    steps: dict[str, int] = field(default_factory=dict[str, int])
-    messages: dict[str, int] = field(default_factory=dict[str, int])
-    last_dropped_seq: int = 0
+    samples: dict[str, Count] = field(default_factory=dict[str, Count])
+    steps: dict[str, Count] = field(default_factory=dict[str, Count])
+    messages: dict[str, Count] = field(default_factory=dict[str, Count])
+    last_dropped_seq: Count = 0
 
 
 class AgentStatus(Message, tag="agent_status"):
@@ -154,9 +155,9 @@ class AgentStatus(Message, tag="agent_status"):
     rate_hz: float
     cost_fraction: float
     """CPU time of the agent's threads as a fraction of one core."""
-    outbox_bytes: int = 0
-    spool_bytes: int = 0
-    guard_errors: int = 0
+    outbox_bytes: Count = 0
+    spool_bytes: Count = 0
+    guard_errors: Count = 0
     notes: list[str] = field(default_factory=list[str])
     """What is degraded, in words: "NVML not found", "sampling paused while ..."."""
 
@@ -164,10 +165,10 @@ class AgentStatus(Message, tag="agent_status"):
 class Goodbye(Message, tag="goodbye"):
     """The stream ends on purpose; without it a silent rank becomes "lost"."""
 
-    seq: int
-    time_ns: int
+    seq: Seq
+    time_ns: Int64
     reason: Literal["exit", "detach", "exception"]
-    exit_code: int | None = None
+    exit_code: Int64 | None = None
     text: str = ""
 
 
@@ -178,7 +179,7 @@ class Welcome(Message, tag="welcome"):
     """The stream is open. The agent resends everything after ``last_seq``."""
 
     protocol: int
-    last_seq: int
+    last_seq: Count
     features: list[str] = field(default_factory=list[str])
     software: str = ""
     max_message_bytes: int = 1 << 20
@@ -187,7 +188,7 @@ class Welcome(Message, tag="welcome"):
 class Ack(Message, tag="ack"):
     """Everything up to and including ``seq`` is committed to the store."""
 
-    seq: int
+    seq: Count
 
 
 class Command(Message, tag="command"):

@@ -20,6 +20,7 @@ from vramscope_protocol.codec import (
     MAX_BATCH_ROWS,
     MAX_FIELDS,
     MAX_MESSAGE_BYTES,
+    MAX_TABLES,
     decode_agent_message,
     decode_server_message,
     encode,
@@ -197,6 +198,10 @@ class ServerSession:
             raise _unexpected(type(message).__name__.lower(), self.state)
         if isinstance(message, FieldTable):
             _check_field_table(message)
+            if message.table not in self.tables and len(self.tables) >= MAX_TABLES:
+                raise ProtocolError(
+                    BAD_MESSAGE, f"expected at most {MAX_TABLES} field tables, got one more"
+                )
             self.tables[message.table] = message.fields
         elif isinstance(message, Batch):
             self._check_batch(message)
