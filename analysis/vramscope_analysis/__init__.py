@@ -1,0 +1,1 @@
+"""Pure functions over allocator data: no I/O, no clock, no torch."""

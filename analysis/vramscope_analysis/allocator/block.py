@@ -1,0 +1,62 @@
+"""One block: a piece of a segment, handed out or free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vramscope_analysis.allocator.pool import BlockPool
+    from vramscope_analysis.allocator.segment import Segment
+
+
+class Block:
+    """A contiguous piece of a segment (``struct Block``), linked to its neighbours by address."""
+
+    __slots__ = (
+        "address",
+        "allocated",
+        "free_key",
+        "gc_count_base",
+        "next",
+        "pending",
+        "pool",
+        "prev",
+        "requested_bytes",
+        "segment",
+        "size_bytes",
+        "stream",
+        "stream_uses",
+    )
+
+    def __init__(
+        self, address: int, size_bytes: int, stream: int, pool: BlockPool, segment: Segment
+    ) -> None:
+        self.address = address
+        self.size_bytes = size_bytes
+        self.stream = stream
+        self.pool = pool
+        self.segment = segment
+        self.requested_bytes = 0
+        self.allocated = False
+        # Freed, but another stream may still use it: it counts as active until that is over.
+        self.pending = False
+        self.stream_uses: frozenset[int] = frozenset()
+        self.prev: Block | None = None
+        self.next: Block | None = None
+        self.free_key = 0
+        self.gc_count_base = 0
+
+    def __repr__(self) -> str:
+        return f"Block({self.address:#x}, {self.size_bytes} B, {self.state})"
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the segment holds other blocks beside this one."""
+        return self.prev is not None or self.next is not None
+
+    @property
+    def state(self) -> str:
+        """State as a snapshot writes it."""
+        if self.allocated:
+            return "active_allocated"
+        return "active_pending_free" if self.pending else "inactive"
