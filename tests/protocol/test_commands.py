@@ -1,0 +1,86 @@
+"""Declared commands, their parameters and their receipts."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from vramscope_protocol.commands import (
+    COMMANDS,
+    FINAL_STATES,
+    CommandSpec,
+    CommandState,
+    NoParams,
+    Receipt,
+    check_params,
+    command_spec,
+)
+from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
+
+
+def test_the_commands_of_this_version() -> None:
+    assert {name: (spec.right, spec.place, spec.dry_run) for name, spec in COMMANDS.items()} == {
+        "empty_cache": ("control", "step boundary", True),
+        "gc_collect": ("control", "step boundary", False),
+        "empty_cache+gc_collect": ("control", "step boundary", True),
+        "memory_summary": ("view", "agent thread", False),
+        "stats": ("view", "agent thread", False),
+        "reset_peaks": ("control", "step boundary", False),
+    }
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_changes_the_job_needs_control_and_a_boundary(name: str) -> None:
+    spec = command_spec(name)
+    assert spec.name == name
+    assert (spec.right == "control") == (spec.place == "step boundary")
+    assert spec.summary.endswith(".")
+
+
+def test_final_states_are_states() -> None:
+    assert set(get_args(CommandState)) - FINAL_STATES == {"queued", "prepared", "running"}
+
+
+def test_unknown_command_names_those_that_exist() -> None:
+    with pytest.raises(
+        VramscopeError, match=r"no command named 'format_disk'.*empty_cache"
+    ) as error:
+        command_spec("format_disk")
+    assert error.value.code == BAD_REQUEST
+
+
+def test_no_params_is_none_at_all() -> None:
+    assert check_params(COMMANDS["stats"], {}, dry_run=False) == NoParams()
+    with pytest.raises(VramscopeError, match=r"parameters of stats: .*unknown field `x`") as error:
+        check_params(COMMANDS["stats"], {"x": 1}, dry_run=False)
+    assert error.value.code == BAD_REQUEST
+
+
+def test_dry_run_only_where_there_is_one() -> None:
+    check_params(COMMANDS["empty_cache"], {}, dry_run=True)
+    with pytest.raises(VramscopeError, match="reset_peaks has no dry run"):
+        check_params(COMMANDS["reset_peaks"], {}, dry_run=True)
+
+
+def test_wrong_parameter_is_named() -> None:
+    class Size(Struct, forbid_unknown_fields=True):
+        size: int
+
+    spec = CommandSpec("resize", "control", "step boundary", "Resize.", params=Size)
+    assert check_params(spec, {"size": 4}, dry_run=False) == Size(4)
+    with pytest.raises(VramscopeError, match=r"Expected `int`, got `str` - at `\$.size`"):
+        check_params(spec, {"size": "4"}, dry_run=False)
+    with pytest.raises(VramscopeError, match="missing required field `size`"):
+        check_params(spec, {}, dry_run=False)
+
+
+def test_receipt_sends_only_what_it_says() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(Receipt("expired", message="none came"))) == {
+        "state": "expired",
+        "message": "none came",
+        "before": {},
+        "after": {},
+    }
