@@ -1,0 +1,105 @@
+// The REST API as typed calls. Every failure is an ApiError that can be shown as it is.
+
+/** @typedef {import("./messages.js").Run} Run */
+/** @typedef {import("./messages.js").Command} Command */
+/** @typedef {import("./messages.js").CommandRequest} CommandRequest */
+
+const DEADLINE_MS = 20_000;
+
+export class ApiError extends Error {
+  /**
+   * @param {number} status 0 when no answer came
+   * @param {string} code
+   * @param {string} message
+   */
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {{method?: string, body?: unknown, signal?: AbortSignal}} [options]
+ * @returns {Promise<any>}
+ */
+async function call(path, { method = "GET", body, signal } = {}) {
+  const deadline = AbortSignal.timeout(DEADLINE_MS);
+  /** @type {Response} */
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      credentials: "same-origin",
+      headers: body === undefined ? { Accept: "application/json" } : { Accept: "application/json", "Content-Type": "application/json" },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, "unreachable", deadline.aborted ? `No answer within ${DEADLINE_MS / 1000} s.` : "The server does not answer.");
+  }
+  const text = await response.text();
+  if (response.ok) return text ? JSON.parse(text) : null;
+  throw apiError(response.status, text);
+}
+
+/**
+ * @param {number} status
+ * @param {string} text
+ */
+function apiError(status, text) {
+  try {
+    const { error } = JSON.parse(text);
+    return new ApiError(status, error.code, error.message);
+  } catch {
+    // Not one of our answers (a proxy, a crash): show what is known.
+    return new ApiError(status, `http_${status}`, `The server answered with status ${status}.`);
+  }
+}
+
+/** @param {Record<string, string | number | null | undefined>} parameters */
+function query(parameters) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== null && value !== undefined) search.set(name, typeof value === "number" ? String(Math.round(value)) : value);
+  }
+  return `?${search}`;
+}
+
+/** @param {string} run */
+const runPath = (run) => `/api/v1/runs/${encodeURIComponent(run)}`;
+
+export const api = {
+  /** @returns {Promise<import("./messages.js").Session>} */
+  session: () => call("/api/v1/session"),
+  /** @returns {Promise<import("./messages.js").SeriesName[]>} */
+  seriesNames: async () => (await call("/api/v1/series-names")).series,
+  /** @param {string} token */
+  login: (token) => call("/login", { method: "POST", body: { token } }),
+  /** @param {string} run @returns {Promise<Run>} */
+  run: (run) => call(runPath(run)),
+  /**
+   * @param {string} run
+   * @param {{fields: string[], rank: number, start_ns?: number | null, end_ns?: number | null, points: number}} wanted
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<import("./messages.js").SeriesPayload>}
+   */
+  series: (run, { fields, ...rest }, signal) => call(`${runPath(run)}/series${query({ fields: fields.join(","), ...rest })}`, { signal }),
+  /**
+   * @param {string} run
+   * @param {{fields: string[], rank: number, start?: number | null, end?: number | null, points?: number}} wanted
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<import("./messages.js").StepsPayload>}
+   */
+  steps: (run, { fields, ...rest }, signal) => call(`${runPath(run)}/steps${query({ fields: fields.join(","), ...rest })}`, { signal }),
+  /** @param {string} run @returns {Promise<import("./messages.js").RunEvent[]>} */
+  events: async (run) => (await call(`${runPath(run)}/events${query({ limit: 500 })}`)).events,
+  /** @param {string} run @returns {Promise<Command[]>} */
+  commands: async (run) => (await call(`${runPath(run)}/commands`)).commands,
+  /** @param {string} run @param {string} id @returns {Promise<Command>} */
+  command: (run, id) => call(`${runPath(run)}/commands/${encodeURIComponent(id)}`),
+  /** @param {string} run @param {CommandRequest} request @returns {Promise<{id: string, state: string}>} */
+  sendCommand: (run, request) => call(`${runPath(run)}/commands`, { method: "POST", body: request }),
+};

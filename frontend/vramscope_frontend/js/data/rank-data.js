@@ -1,0 +1,167 @@
+// Everything that is known about one rank over time: fetched, followed, refined on demand.
+
+import { api } from "../api.js";
+import { LIVE_POINTS, pointsWanted } from "../downsampling.js";
+import { SAMPLE_FIELDS, STEP_FIELDS } from "../fields.js";
+import { tableFromSeries, tableFromSteps, xAtTime } from "../series.js";
+import { LayeredTable } from "./layered-table.js";
+
+/** @typedef {import("../messages.js").SamplesEvent} SamplesEvent */
+/** @typedef {import("../messages.js").StepsEvent} StepsEvent */
+/** @typedef {"steps" | "samples"} Kind */
+
+const RECENT_S = 600;
+/** 12 minutes at 10 Hz, and as many steps. */
+const RECENT_ROWS = 7200;
+const REFINE_AFTER_MS = 120;
+const RELOAD_AFTER_MS = 15_000;
+
+export class RankData {
+  /**
+   * @param {string} run
+   * @param {number} rank
+   * @param {number} origin_ns start of the run: 0 of the time axis
+   * @param {() => void} onChange
+   */
+  constructor(run, rank, origin_ns, onChange) {
+    this.run = run;
+    this.rank = rank;
+    this.origin_ns = origin_ns;
+    this.onChange = onChange;
+    this.steps = new LayeredTable(STEP_FIELDS, RECENT_ROWS);
+    this.samples = new LayeredTable(SAMPLE_FIELDS, RECENT_ROWS);
+    this.loaded = false;
+    /** @type {Error | null} */
+    this.error = null;
+    this.closing = new AbortController();
+    /** @type {AbortController | null} */
+    this.refining = null;
+    this.refine_timer = 0;
+    this.reloaded_ms = 0;
+  }
+
+  close() {
+    clearTimeout(this.refine_timer);
+    this.closing.abort();
+    this.refining?.abort();
+  }
+
+  /** Fetch the whole run coarsely, then its newest minutes as finely as they can be shown. */
+  async load() {
+    const { signal } = this.closing;
+    this.error = null;
+    this.reloaded_ms = performance.now();
+    try {
+      const [steps, samples] = await Promise.all([this.fetchSteps(null, null, LIVE_POINTS, signal), this.fetchSamples(null, null, LIVE_POINTS, signal)]);
+      this.steps.setCoarse(steps);
+      this.samples.setCoarse(samples);
+      this.loaded = true;
+      this.onChange();
+      await this.loadRecent(signal);
+      this.onChange();
+    } catch (error) {
+      if (signal.aborted) return;
+      this.error = /** @type {Error} */ (error);
+      this.onChange();
+    }
+  }
+
+  /** @param {AbortSignal} signal */
+  async loadRecent(signal) {
+    const from_t = Math.max(this.steps.coarse.t.at(-1) ?? 0, this.samples.last) - RECENT_S;
+    const wanted = [];
+    if (this.steps.coarse.binWidth > 0) {
+      const start = Math.floor(xAtTime(this.steps.coarse, from_t));
+      wanted.push(this.fetchSteps(start, null, 2000, signal).then((table) => this.steps.setRecent(table)));
+    }
+    if (this.samples.coarse.binWidth > 0) {
+      wanted.push(this.fetchSamples(from_t, null, 2000, signal).then((table) => this.samples.setRecent(table)));
+    }
+    await Promise.all(wanted);
+  }
+
+  /**
+   * @param {number | null} start
+   * @param {number | null} end
+   * @param {number} points
+   * @param {AbortSignal} signal
+   */
+  async fetchSteps(start, end, points, signal) {
+    const payload = await api.steps(this.run, { fields: STEP_FIELDS, rank: this.rank, start, end, points }, signal);
+    return tableFromSteps(payload, STEP_FIELDS, this.origin_ns);
+  }
+
+  /**
+   * @param {number | null} from_t
+   * @param {number | null} to_t
+   * @param {number} points
+   * @param {AbortSignal} signal
+   */
+  async fetchSamples(from_t, to_t, points, signal) {
+    const at = (/** @type {number | null} */ t) => (t === null ? null : this.origin_ns + t * 1e9);
+    const payload = await api.series(this.run, { fields: SAMPLE_FIELDS, rank: this.rank, start_ns: at(from_t), end_ns: at(to_t), points }, signal);
+    return tableFromSeries(payload, SAMPLE_FIELDS, this.origin_ns);
+  }
+
+  /** @param {StepsEvent} event */
+  takeSteps(event) {
+    this.steps.addLive(event.step, event.time_ns.map((ns) => (ns - this.origin_ns) / 1e9), event.columns);
+    this.mendIfTorn(this.steps);
+    this.onChange();
+  }
+
+  /** @param {SamplesEvent} event */
+  takeSamples(event) {
+    const t = event.time_ns.map((ns) => (ns - this.origin_ns) / 1e9);
+    this.samples.addLive(t, t, event.columns);
+    this.mendIfTorn(this.samples);
+    this.onChange();
+  }
+
+  /** @param {LayeredTable} table */
+  mendIfTorn(table) {
+    if (!this.loaded || !table.isTorn || performance.now() - this.reloaded_ms < RELOAD_AFTER_MS) return;
+    void this.load();
+  }
+
+  /**
+   * Ask for a finer answer to what is shown, once the range has come to rest.
+   * @param {Kind} kind
+   * @param {number} x0
+   * @param {number} x1
+   * @param {number} width_px
+   */
+  refine(kind, x0, x1, width_px) {
+    clearTimeout(this.refine_timer);
+    const range = this[kind].rangeToRefine(x0, x1, width_px);
+    if (!range || !this.loaded) return;
+    this.refine_timer = window.setTimeout(() => void this.fetchDetail(kind, range, width_px), REFINE_AFTER_MS);
+  }
+
+  /**
+   * @param {Kind} kind
+   * @param {{x0: number, x1: number}} range
+   * @param {number} width_px
+   */
+  async fetchDetail(kind, range, width_px) {
+    this.refining?.abort();
+    const refining = new AbortController();
+    this.refining = refining;
+    // Some more on either side, so that a small pan does not ask again.
+    const margin = (range.x1 - range.x0) * 0.1;
+    const x0 = range.x0 - margin;
+    const x1 = range.x1 + margin;
+    const points = pointsWanted(width_px * 1.2);
+    try {
+      const table = kind === "steps"
+        ? await this.fetchSteps(Math.max(0, Math.floor(x0)), Math.ceil(x1), points, refining.signal)
+        : await this.fetchSamples(Math.max(0, x0), x1, points, refining.signal);
+      this[kind].setDetail(x0, x1, table);
+    } catch (error) {
+      if (refining.signal.aborted) return;
+      // The coarse rows stay on the screen; the reason is shown beside them.
+      this.error = /** @type {Error} */ (error);
+    }
+    this.onChange();
+  }
+}

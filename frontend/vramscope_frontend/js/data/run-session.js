@@ -1,0 +1,208 @@
+// One run as this page follows it: fetched once, kept by the live feed, fetched again after a loss.
+
+import { api } from "../api.js";
+import { DEVICE_USED, LIVE_FIELDS, OVERVIEW_FIELDS, RESERVED } from "../fields.js";
+import { known } from "../format.js";
+import { Store } from "../store.js";
+import { RankData } from "./rank-data.js";
+import { RankMatrix } from "./rank-matrix.js";
+
+/** @typedef {import("../messages.js").Run} Run */
+/** @typedef {import("../messages.js").Rank} Rank */
+/** @typedef {import("../messages.js").RunEvent} RunEvent */
+/** @typedef {import("../messages.js").Command} Command */
+/** @typedef {import("../messages.js").LiveEvent} LiveEvent */
+/** @typedef {{run: Run | null, events: RunEvent[], commands: Command[], error: Error | null, data: number}} RunState */
+
+const MATRIX_BINS = 240;
+const FETCHES_AT_ONCE = 4;
+const MOST_EVENTS = 2000;
+
+export class RunSession {
+  /**
+   * @param {import("../connection.js").Connection} connection
+   * @param {import("../clock.js").ServerClock} clock
+   * @param {string} id
+   */
+  constructor(connection, clock, id) {
+    this.connection = connection;
+    this.clock = clock;
+    this.id = id;
+    /** @type {Store<RunState>} */
+    this.store = new Store(/** @type {RunState} */ ({ run: null, events: [], commands: [], error: null, data: 0 }));
+    /** @type {RankData | null} */
+    this.rankData = null;
+    /** @type {RankMatrix | null} */
+    this.matrix = null;
+    /** When data arrived last, by the server's clock. */
+    this.heard_ns = 0;
+    this.closed = false;
+    /** @type {(() => void)[]} */
+    this.unfollow = [];
+    /** @type {(() => void) | null} */
+    this.unfollowRank = null;
+  }
+
+  get run() {
+    const { run } = this.store.state;
+    // The run object is sent at most twice a second; data that came since makes it younger.
+    return run && this.heard_ns > (run.last_seen_ns ?? 0) ? { ...run, last_seen_ns: this.heard_ns } : run;
+  }
+
+  close() {
+    this.closed = true;
+    this.unfollowRank?.();
+    for (const end of this.unfollow) end();
+    this.rankData?.close();
+  }
+
+  async load() {
+    try {
+      const [run, events, commands] = await Promise.all([api.run(this.id), api.events(this.id), api.commands(this.id)]);
+      if (this.closed) return;
+      this.store.set({ run, events: mergeEvents(this.store.state.events, events), commands: mergeCommands(this.store.state.commands, commands), error: null });
+      if (run.world_size > 1 && !this.matrix) this.followAllRanks(run);
+    } catch (error) {
+      if (!this.closed) this.store.set({ error: /** @type {Error} */ (error) });
+    }
+  }
+
+  /**
+   * Show this rank in full; `null` shows all of them together.
+   * @param {number | null} rank
+   */
+  selectRank(rank) {
+    const { run } = this.store.state;
+    if (!run || (this.unfollowRank && (this.rankData?.rank ?? null) === rank)) return;
+    this.unfollowRank?.();
+    this.rankData?.close();
+    this.rankData = rank === null ? null : new RankData(run.id, rank, run.started_ns, () => this.changed());
+    this.unfollowRank = this.connection.follow({
+      wish: { type: "subscribe_run", run: run.id, fields: rank === null ? [] : LIVE_FIELDS, ranks: rank === null ? [] : [rank] },
+      onEvent: (event) => this.take(event),
+      onError: (error) => this.store.set({ error: new Error(error.message) }),
+      onResubscribed: () => {
+        void this.load();
+        void this.rankData?.load();
+      },
+    });
+    void this.rankData?.load();
+    this.changed();
+  }
+
+  changed() {
+    this.store.set({ data: this.store.state.data + 1 });
+  }
+
+  /** @param {LiveEvent} event */
+  take(event) {
+    switch (event.kind) {
+      case "run":
+        this.store.set({ run: event.run });
+        break;
+      case "samples":
+        this.heard_ns = this.clock.now_ns();
+        if (event.rank === this.rankData?.rank) this.rankData.takeSamples(event);
+        break;
+      case "steps":
+        this.heard_ns = this.clock.now_ns();
+        if (event.rank === this.rankData?.rank) this.rankData.takeSteps(event);
+        break;
+      case "event":
+        this.store.set({ events: mergeEvents(this.store.state.events, [event.event]) });
+        break;
+      case "command":
+        this.store.set({ commands: mergeCommands(this.store.state.commands, [event.command]) });
+        break;
+      case "status":
+        this.takeStatus(event.rank, event.status);
+        break;
+      default:
+        // A newer server may send more kinds than this page knows.
+        break;
+    }
+  }
+
+  /**
+   * @param {number} rank
+   * @param {import("../messages.js").AgentStatus} status
+   */
+  takeStatus(rank, status) {
+    const { run } = this.store.state;
+    if (!run?.ranks) return;
+    this.store.set({ run: { ...run, ranks: run.ranks.map((one) => (one.rank === rank ? { ...one, status } : one)) } });
+  }
+
+  /** @param {Run} run */
+  followAllRanks(run) {
+    const end_ns = run.ended_ns ?? this.clock.now_ns();
+    const matrix = new RankMatrix((end_ns - run.started_ns) / 1e9 / MATRIX_BINS);
+    this.matrix = matrix;
+    this.unfollow.push(this.connection.follow({
+      wish: { type: "subscribe_run", run: run.id, fields: OVERVIEW_FIELDS, ranks: null },
+      onEvent: (event) => {
+        if (event.kind !== "samples") return;
+        this.heard_ns = this.clock.now_ns();
+        const { columns } = event;
+        event.time_ns.forEach((ns, i) => matrix.add(event.rank, (ns - run.started_ns) / 1e9, inUse(columns[DEVICE_USED]?.[i], columns[RESERVED]?.[i])));
+        this.changed();
+      },
+      onResubscribed: () => void this.fetchAllRanks(run, matrix),
+    }));
+    void this.fetchAllRanks(run, matrix);
+  }
+
+  /**
+   * @param {Run} run
+   * @param {RankMatrix} matrix
+   */
+  async fetchAllRanks(run, matrix) {
+    const waiting = (run.ranks ?? []).map((one) => one.rank);
+    const work = async () => {
+      for (let rank = waiting.shift(); rank !== undefined && !this.closed; rank = waiting.shift()) {
+        const payload = await api.series(run.id, { fields: OVERVIEW_FIELDS, rank, points: MATRIX_BINS });
+        payload.time_ns.forEach((ns, i) => matrix.add(rank, (ns - run.started_ns) / 1e9, inUse(payload.columns[DEVICE_USED]?.max[i], payload.columns[RESERVED]?.max[i])));
+        this.changed();
+      }
+    };
+    try {
+      await Promise.all(Array.from({ length: FETCHES_AT_ONCE }, work));
+    } catch (error) {
+      if (!this.closed) this.store.set({ error: /** @type {Error} */ (error) });
+    }
+  }
+}
+
+/**
+ * @param {number | null | undefined} used
+ * @param {number | null | undefined} reserved
+ */
+function inUse(used, reserved) {
+  return known(used) ? Math.max(used, reserved ?? 0) : reserved;
+}
+
+/**
+ * Newest last; the same event may come by fetch and by feed.
+ * @param {RunEvent[]} before
+ * @param {RunEvent[]} more
+ */
+export function mergeEvents(before, more) {
+  const all = new Map([...before, ...more].map((event) => [`${event.time_ns}/${event.rank}/${event.kind}/${event.text}`, event]));
+  return [...all.values()].sort((a, b) => a.time_ns - b.time_ns).slice(-MOST_EVENTS);
+}
+
+const FINAL = new Set(["done", "failed", "refused", "expired"]);
+
+/**
+ * Newest last. A state never goes back: a fetch that was overtaken by the feed must not undo it.
+ * @param {Command[]} before
+ * @param {Command[]} more
+ */
+export function mergeCommands(before, more) {
+  const all = new Map(before.map((command) => [command.id, command]));
+  for (const command of more) {
+    const old = all.get(command.id);
+    if (!old || !FINAL.has(old.state) || FINAL.has(command.state)) all.set(command.id, command);
+  }
+  return [...all.values()].sort((a, b) => a.created_ns - b.created_ns);
+}

@@ -1,0 +1,138 @@
+// Shapes of what travels between page and server. The structs of protocol/vramscope_protocol/live.py
+// stand here under their own names and are compared with it by a test; the rest is the REST API.
+
+/**
+ * Follow the list of runs.
+ * @typedef {{type: "subscribe_runs", id: number}} SubscribeRuns
+ */
+/**
+ * Follow one run, and the named series of the named ranks.
+ * @typedef {{type: "subscribe_run", id: number, run: string, fields: string[], ranks: number[] | null}} SubscribeRun
+ */
+/**
+ * @typedef {{type: "unsubscribe", id: number, subscription: number}} Unsubscribe
+ */
+/**
+ * @typedef {{type: "ping", id: number}} Ping
+ */
+/**
+ * First frame of the server.
+ * @typedef {{type: "hello", protocol: number, scopes: string[], server_time_ns: number, software: string, features: string[]}} LiveHello
+ */
+/**
+ * @typedef {{code: string, message: string, detail: Record<string, any>}} ErrorBody
+ */
+/**
+ * Answer to one request.
+ * @typedef {{type: "result", id: number, ok: boolean, error: ErrorBody | null}} Result
+ */
+/** @typedef {SubscribeRuns | SubscribeRun | Unsubscribe | Ping} LiveRequest */
+/** @typedef {{type: "event", id: number, event: LiveEvent}} EventFrame */
+
+/**
+ * Payload of a subscription, told apart by `kind`. Kinds that are not listed are ignored.
+ * @typedef {RunsEvent | RunChanged | SamplesEvent | StepsEvent | MarkEvent | CommandEvent | StatusEvent} LiveEvent
+ */
+/** @typedef {{kind: "runs", runs: Run[]}} RunsEvent */
+/** @typedef {{kind: "run", run: Run}} RunChanged */
+/** @typedef {{kind: "samples", rank: number, time_ns: number[], columns: Columns}} SamplesEvent */
+/** @typedef {{kind: "steps", rank: number, step: number[], time_ns: number[], columns: Columns}} StepsEvent */
+/** @typedef {{kind: "event", event: RunEvent}} MarkEvent */
+/** @typedef {{kind: "command", command: Command}} CommandEvent */
+/** @typedef {{kind: "status", rank: number, status: AgentStatus}} StatusEvent */
+
+/** @typedef {Record<string, (number | null)[]>} Columns */
+/** @typedef {"live" | "ended" | "lost"} RunState */
+
+/**
+ * @typedef {object} Run
+ * @property {string} id
+ * @property {string} name
+ * @property {RunState} state
+ * @property {number} started_ns
+ * @property {number | null} ended_ns
+ * @property {number | null} last_seen_ns
+ * @property {number} world_size
+ * @property {boolean} emulated
+ * @property {string} user
+ * @property {string} script
+ * @property {string | null} device_name
+ * @property {number | null} device_total_bytes
+ * @property {number | null} step
+ * @property {number | null} peak_reserved_bytes
+ * @property {number | null} used_bytes
+ * @property {number} ranks_connected
+ * @property {Rank[]} [ranks]  Only where one run is asked for.
+ */
+
+/**
+ * @typedef {object} Rank
+ * @property {number} rank
+ * @property {string} host
+ * @property {number} pid
+ * @property {number} local_rank
+ * @property {RunState} state
+ * @property {boolean} connected
+ * @property {number} started_ns
+ * @property {number | null} ended_ns
+ * @property {number | null} last_seen_ns
+ * @property {number | null} exit_code
+ * @property {"exit" | "detach" | "exception" | null} end_reason
+ * @property {string | null} end_text
+ * @property {DeviceInfo[]} devices
+ * @property {string | null} device_uuid
+ * @property {string | null} device_name
+ * @property {number | null} device_total_bytes
+ * @property {Record<string, string>} software
+ * @property {"observe" | "control"} allow
+ * @property {string[]} commands
+ * @property {string} stream
+ * @property {number} restarts
+ * @property {number} samples_received
+ * @property {number} samples_lost
+ * @property {Record<string, number>} losses
+ * @property {number} steps_received
+ * @property {number | null} step
+ * @property {AgentStatus | null} status
+ */
+
+/**
+ * One device of a rank; fields with their default are left out on the wire.
+ * @typedef {{index: number, name: string, uuid?: string, total_bytes?: number | null, limit_bytes?: number | null, emulated?: boolean}} DeviceInfo
+ */
+/**
+ * What watching costs; fields with their default may be left out.
+ * @typedef {{rate_hz: number, cost_fraction: number, outbox_bytes?: number, spool_bytes?: number, guard_errors?: number, notes?: string[]}} AgentStatus
+ */
+/** @typedef {{time_ns: number, rank: number | null, step: number | null, kind: string, text: string, data: Record<string, any>}} RunEvent */
+/** @typedef {"queued" | "prepared" | "running" | "done" | "failed" | "refused" | "expired"} CommandState */
+
+/**
+ * What a command did on one rank; fields with their default may be left out.
+ * @typedef {{state: CommandState, step?: number | null, before?: Record<string, any>, after?: Record<string, any>, returned_bytes?: number | null, took_s?: number | null, message?: string, result?: any, dry_run?: boolean, time_ns?: number | null}} Receipt
+ */
+
+/**
+ * @typedef {object} Command
+ * @property {string} id
+ * @property {string} name
+ * @property {Record<string, any>} params
+ * @property {boolean} dry_run
+ * @property {number[]} ranks
+ * @property {CommandState} state
+ * @property {string} issued_by
+ * @property {"browser" | "cli" | "api"} origin
+ * @property {number} created_ns
+ * @property {number} deadline_ns
+ * @property {number | null} finished_ns
+ * @property {Record<string, Receipt>} receipts
+ */
+
+/** @typedef {{min: (number | null)[], mean: (number | null)[], max: (number | null)[]}} Bins */
+/** @typedef {{resolution_ms: number, time_ns: number[], columns: Record<string, Bins>, rank: number}} SeriesPayload */
+/** @typedef {{step: number[], time_ns: number[], columns: Columns}} StepsPayload */
+/** @typedef {{name: string, unit: string, definition: string}} SeriesName */
+/** @typedef {{scopes: string[], name: string, server: {version: string, host: string, port: number}}} Session */
+/** @typedef {{name: string, params: Record<string, any>, ranks: number[] | "all", dry_run: boolean, deadline_s: number, id?: string}} CommandRequest */
+
+export {};

@@ -1,0 +1,85 @@
+// Addresses: one per page, and the view of a page in its query, so that a link shows exactly this.
+
+/** @typedef {"runs" | "overview" | "ranks" | "commands" | "about" | "missing"} PageName */
+/** @typedef {{page: PageName, run: string | null, view: URLSearchParams}} Place */
+
+/**
+ * @param {string} pathname
+ * @param {string} search
+ * @returns {Place}
+ */
+export function placeOf(pathname, search) {
+  const view = new URLSearchParams(search);
+  const parts = pathname.split("/").filter(Boolean);
+  if (parts.length === 0) return { page: "runs", run: null, view };
+  if (parts[0] !== "runs" || parts.length > 3) return { page: "missing", run: null, view };
+  if (parts.length === 1) return { page: "runs", run: null, view };
+  const run = decodeURIComponent(parts[1]);
+  switch (parts[2]) {
+    case undefined:
+      return { page: "overview", run, view };
+    case "ranks":
+    case "commands":
+    case "about":
+      return { page: parts[2], run, view };
+    default:
+      return { page: "missing", run, view };
+  }
+}
+
+/**
+ * @param {PageName} page
+ * @param {string | null} [run]
+ */
+export function pathOf(page, run = null) {
+  if (page === "runs" || run === null) return "/";
+  const base = `/runs/${encodeURIComponent(run)}`;
+  return page === "overview" ? base : `${base}/${page}`;
+}
+
+export class Router {
+  /** @param {(place: Place) => void} onPlace */
+  constructor(onPlace) {
+    this.onPlace = onPlace;
+    this.place = placeOf(location.pathname, location.search);
+  }
+
+  start() {
+    window.addEventListener("popstate", () => this.arrive());
+    document.addEventListener("click", (event) => {
+      const link = event.target instanceof Element ? event.target.closest("a[href^='/']") : null;
+      // Anything but a plain click belongs to the browser: new tab, download, selection.
+      if (!(link instanceof HTMLAnchorElement) || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || link.target) return;
+      event.preventDefault();
+      this.go(link.getAttribute("href") ?? "/");
+    });
+    this.arrive();
+  }
+
+  arrive() {
+    this.place = placeOf(location.pathname, location.search);
+    this.onPlace(this.place);
+  }
+
+  /** @param {string} address */
+  go(address) {
+    history.pushState(null, "", address);
+    this.arrive();
+    window.scrollTo(0, 0);
+  }
+
+  /**
+   * Note the view in the address without a new entry in the history; null removes.
+   * @param {Record<string, string | null>} changes
+   */
+  note(changes) {
+    const { view } = this.place;
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null) view.delete(name);
+      else view.set(name, value);
+    }
+    const search = view.toString();
+    const address = location.pathname + (search ? `?${search}` : "");
+    if (address !== location.pathname + location.search) history.replaceState(null, "", address);
+  }
+}

@@ -1,0 +1,254 @@
+// The first sentence of a run. It speaks of head-room and of the state of the run, because that is
+// what is known; nothing here judges leaks or fragmentation.
+
+import { age, clock, count, day, duration, gib, known, ofText, plural, sizeText } from "./format.js";
+import { headroomSeverity, headroomText } from "./run-state.js";
+
+/** @typedef {import("./messages.js").Run} Run */
+/** @typedef {import("./messages.js").Rank} Rank */
+/** @typedef {import("./run-state.js").Pill} Pill */
+/** @typedef {import("./glyphs.js").Severity} Severity */
+/** @typedef {{used: number, usedKnown: boolean, step: number | null}} Peak */
+/** @typedef {{rank: number, free: number, least: number | null, most: number | null, ranks: number}} WorstRank */
+/** @typedef {{severity: Severity, key: string, sentence: string, second: string}} Verdict */
+
+/** Until then the first steps may still raise the peak (optimizer state, workspaces). */
+export const WARM_UP_STEPS = 40;
+const SCOPE = "Head-room is all that this version judges: leaks and fragmentation are not looked for.";
+
+/**
+ * @param {object} seen
+ * @param {Run} seen.run
+ * @param {Pill} seen.pill
+ * @param {number | null} seen.limit_bytes
+ * @param {Peak | null} seen.peak highest of the whole run on the rank that is shown
+ * @param {WorstRank | null} seen.worst where several ranks are known
+ * @param {number | null} seen.firstStep first step that was seen
+ * @param {number} seen.now_ns
+ * @param {number | null} seen.silent_s
+ * @param {string | null} seen.viewOnly why the reader cannot act
+ * @param {number} seen.samplesLost
+ * @returns {Verdict}
+ */
+export function verdictOf(seen) {
+  const { pill } = seen;
+  switch (pill.state) {
+    case "disconnected":
+      return {
+        severity: "quiet",
+        key: "disconnected",
+        sentence: `You see the state of ${clock(seen.run.last_seen_ns)}. This page is cut off; the job does not notice.`,
+        second: "Actions are off until the page is connected again.",
+      };
+    case "lost":
+      return lost(seen);
+    case "ended":
+      return ended(seen);
+    case "stale":
+      return stale(seen);
+    case "waiting":
+    case "loading":
+      return { severity: "quiet", key: "waiting", sentence: "The job is attached; its first sample has not arrived yet.", second: "This page changes by itself." };
+    default:
+      return alive(seen);
+  }
+}
+
+/**
+ * @param {Parameters<typeof verdictOf>[0]} seen
+ * @returns {Verdict}
+ */
+function alive(seen) {
+  const { run, limit_bytes, peak, worst } = seen;
+  if (!peak || !known(limit_bytes)) {
+    return {
+      severity: "info",
+      key: "no-limit",
+      sentence: peak ? `${sizeText(peak.used)} used at the peak so far; the size of the device is not known.` : "Live, but no memory counter is known yet.",
+      second: secondLine(seen, ""),
+    };
+  }
+  const free = Math.max(0, limit_bytes - peak.used);
+  const seen_steps = known(run.step) && known(seen.firstStep) ? run.step - seen.firstStep : null;
+  if (known(seen_steps) && seen_steps < WARM_UP_STEPS && headroomSeverity(free, limit_bytes) === "ok") {
+    return {
+      severity: "info",
+      key: "warm-up",
+      sentence: `Watching since step ${count(seen.firstStep)}. The first ${WARM_UP_STEPS} steps can still raise the peak; ${ofText(peak.used, limit_bytes)} so far${run.emulated ? ", emulated" : ""}.`,
+      second: secondLine(seen, ""),
+    };
+  }
+  if (worst && worst.ranks > 1) return ofRanks(seen, worst, limit_bytes);
+  const severity = headroomSeverity(free, limit_bytes);
+  const tight = severity !== "ok";
+  const where = run.emulated ? ` on an emulated ${sizeText(limit_bytes)} device` : "";
+  return {
+    severity: tight ? (severity ?? "info") : "ok",
+    key: `headroom-${severity}`,
+    sentence: tight
+      ? `Tight. ${headroomText(free, limit_bytes)} of head-room${where} at the peak so far.`
+      : `${sizeText(free)} of head-room${where} at the peak so far.`,
+    second: secondLine(seen, peakLine(peak, limit_bytes)),
+  };
+}
+
+/**
+ * @param {Parameters<typeof verdictOf>[0]} seen
+ * @param {WorstRank} worst
+ * @param {number} limit_bytes
+ * @returns {Verdict}
+ */
+function ofRanks(seen, worst, limit_bytes) {
+  const severity = headroomSeverity(worst.free, limit_bytes);
+  const others = known(worst.least) && known(worst.most) ? `; the others have ${rangeText(worst.least, worst.most)}` : "";
+  return {
+    severity: severity ?? "info",
+    key: `ranks-${severity}-${worst.rank}`,
+    sentence: `${severity === "ok" ? "Rank" : "Tight. Rank"} ${worst.rank} of ${worst.ranks} has the least head-room: ${sizeText(worst.free)} at the peak so far${others}.`,
+    second: secondLine(seen, ""),
+  };
+}
+
+/**
+ * @param {number} least
+ * @param {number} most
+ */
+function rangeText(least, most) {
+  return gib(least) === gib(most) ? sizeText(least) : `${gib(least)} to ${gib(most)} GiB`;
+}
+
+/**
+ * @param {Parameters<typeof verdictOf>[0]} seen
+ * @returns {Verdict}
+ */
+function stale(seen) {
+  const { peak, limit_bytes, silent_s } = seen;
+  const rank = (seen.run.ranks ?? []).find((one) => !one.connected);
+  const free = peak && known(limit_bytes) ? `${sizeText(Math.max(0, limit_bytes - peak.used))} of head-room` : "state not known";
+  return {
+    severity: "quiet",
+    key: "stale",
+    sentence: `Last known: ${free}${seen.run.emulated ? " on an emulated device" : ""}, ${age(silent_s)} ago.`,
+    second: rank
+      ? `The agent on ${rank.host} does not answer. If the job goes on, its samples are kept there and follow later.`
+      : "The connection stands, but nothing arrives. Whether the job goes on is not known.",
+  };
+}
+
+/**
+ * @param {Parameters<typeof verdictOf>[0]} seen
+ * @returns {Verdict}
+ */
+function lost(seen) {
+  const { run, peak, limit_bytes, silent_s } = seen;
+  const last = peak && known(limit_bytes) ? ` Highest seen: ${ofText(peak.used, limit_bytes)}.` : "";
+  return {
+    severity: "warn",
+    key: "lost",
+    sentence: `Contact lost${known(run.step) ? ` at step ${count(run.step)}` : ""}, without an end.`,
+    second: `Process killed, host down or network cut: not known. Silent for ${age(silent_s)}.${last}${lossText(seen.samplesLost)}`,
+  };
+}
+
+/**
+ * @param {Parameters<typeof verdictOf>[0]} seen
+ * @returns {Verdict}
+ */
+function ended(seen) {
+  const { run, peak, limit_bytes, now_ns } = seen;
+  const of = peak && known(limit_bytes) ? ` Peak ${ofText(peak.used, limit_bytes)}${run.emulated ? ", emulated" : ""}.` : "";
+  const ranks = run.ranks ?? [];
+  const failed = ranks.find((rank) => known(rank.exit_code) && rank.exit_code !== 0) ?? ranks.find((rank) => rank.end_reason === "exception");
+  const when = `Finished ${day(run.ended_ns, now_ns)}${known(run.ended_ns) ? ` after ${duration((run.ended_ns - run.started_ns) / 1e9)}` : ""}.`;
+  if (failed) {
+    const code = known(failed.exit_code) ? ` with exit code ${failed.exit_code}` : " with an exception";
+    return {
+      severity: "warn",
+      key: "failed",
+      sentence: `Ended${code}${known(run.step) ? ` at step ${count(run.step)}` : ""}.${of}`,
+      second: [failed.end_text ? `${ranks.length > 1 ? `Rank ${failed.rank}: ` : ""}${failed.end_text}` : "", when].filter(Boolean).join(" "),
+    };
+  }
+  const detached = ranks.length > 0 && ranks.every((rank) => rank.end_reason === "detach");
+  const well = ranks.length > 0 && ranks.every((rank) => rank.end_reason === "exit" && rank.exit_code === 0);
+  return {
+    severity: "ok",
+    key: detached ? "detached" : "ended",
+    sentence: `${detached ? `Detached at step ${count(run.step)}; the job may go on.` : well ? "Ended well." : "Ended."}${of}`,
+    second: `${when}${lossText(seen.samplesLost)}`,
+  };
+}
+
+/**
+ * @param {Peak} peak
+ * @param {number} limit_bytes
+ */
+function peakLine(peak, limit_bytes) {
+  const at = known(peak.step) ? ` (step ${count(peak.step)})` : "";
+  const outside = peak.usedKnown ? "" : " What is used outside of PyTorch is not known.";
+  return `The largest step needed ${ofText(peak.used, limit_bytes)}${at}.${outside}`;
+}
+
+/**
+ * One idea: the reader's rights before the device, before the scope of the judgement.
+ * @param {Parameters<typeof verdictOf>[0]} seen
+ * @param {string} evidence
+ */
+function secondLine(seen, evidence) {
+  if (seen.viewOnly) return seen.viewOnly;
+  const words = seen.run.emulated ? "No GPU here: tensors of the real script run through a model of the allocator. Times are those of the CPU." : SCOPE;
+  return [evidence, seen.samplesLost > 0 ? lossText(seen.samplesLost).trim() : words].filter(Boolean).join(" ");
+}
+
+/** @param {number} lost */
+function lossText(lost) {
+  return lost > 0 ? ` ${plural(lost, "sample is", "samples are")} missing; the peaks of steps that arrived are exact.` : "";
+}
+
+/**
+ * The sentence over all runs.
+ * @param {{run: Run, state: string, free: number | null, limit: number | null, silent_s: number | null}[]} rows
+ * @returns {Verdict}
+ */
+export function verdictOverRuns(rows) {
+  const live = rows.filter((row) => row.state === "live" || row.state === "waiting");
+  const stale_rows = rows.filter((row) => row.state === "stale");
+  const lost_rows = rows.filter((row) => row.state === "lost");
+  const tight = live.filter((row) => ["crit", "warn"].includes(headroomSeverity(row.free, row.limit) ?? ""));
+  tight.sort((a, b) => (a.free ?? 0) - (b.free ?? 0));
+  const others = [
+    stale_rows.length && `${plural(stale_rows.length, "run")} without data for more than 3 s.`,
+    lost_rows.length && `${plural(lost_rows.length, "run")} lost without an end.`,
+  ].filter(Boolean).join(" ");
+  if (tight.length) {
+    const first = tight[0];
+    return {
+      severity: headroomSeverity(first.free, first.limit) ?? "warn",
+      key: `tight-${tight.map((row) => row.run.id).join()}`,
+      sentence: tight.length === 1
+        ? `${first.run.name} is tight: ${sizeText(first.free)} of head-room at the peak so far.`
+        : `${tight.length} of ${plural(live.length, "live run")} are tight: ${tight.slice(0, 2).map((row) => `${row.run.name} has ${sizeText(row.free)} left`).join(", ")}.`,
+      second: others || SCOPE,
+    };
+  }
+  if (live.length) {
+    const known_rows = live.filter((row) => known(row.free)).sort((a, b) => (a.free ?? 0) - (b.free ?? 0));
+    const least = known_rows[0];
+    return {
+      severity: others ? "info" : "ok",
+      key: `live-${live.length}`,
+      sentence: !least
+        ? `${plural(live.length, "run")} live.`
+        : live.length === 1
+          ? `One run live, ${sizeText(least.free)} of head-room at the peak so far.`
+          : `${live.length} runs live; the least head-room is ${sizeText(least.free)}, in ${least.run.name}.`,
+      second: others || SCOPE,
+    };
+  }
+  return {
+    severity: stale_rows.length || lost_rows.length ? "warn" : "info",
+    key: "none-live",
+    sentence: stale_rows.length ? `No run sends data now; ${plural(stale_rows.length, "run has", "runs have")} been silent for more than 3 s.` : "No run is live.",
+    second: stale_rows.length ? "Whether these jobs go on is not known." : others || "The last runs are listed below.",
+  };
+}
