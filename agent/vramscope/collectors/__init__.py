@@ -1,0 +1,1 @@
+"""What the sampler reads, one module a source."""

@@ -1,0 +1,194 @@
+"""What the driver says about one device: memory of all processes, load, power, temperature.
+
+Each NVML call goes through ctypes and so releases the GIL, which may cost the agent one switch
+interval to get back. So a reading is one call (memory) plus those of the once-a-second readings
+that are due, and those are spread over the second. PCIe throughput and energy take up to 20 ms
+a call and are never asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Any, Final
+
+from vramscope.clock import Clock
+from vramscope.collectors.nvml_library import Handle, NvmlLibrary
+from vramscope.devices.device import DeviceMemory
+from vramscope.devices.visible import visible_devices
+from vramscope_protocol.columns import UNKNOWN
+
+SLOW_INTERVAL_NS: Final = 1_000_000_000
+"""Load, power, temperature and the process list are read once in this time."""
+
+_INITIAL_PID_NAMESPACE: Final = "pid:[4026531836]"
+
+
+class NvmlMonitor:
+    """Reads one device of NVML; everything it cannot know is ``UNKNOWN``, never 0.
+
+    Args:
+        library: the guarded NVML.
+        clock: for the once-a-second readings.
+        environ: where ``CUDA_VISIBLE_DEVICES`` is looked up.
+    """
+
+    def __init__(self, library: NvmlLibrary, clock: Clock, environ: Mapping[str, str]) -> None:
+        self._library = library
+        self._clock = clock
+        self._environ = environ
+        self._handle: Handle = None
+        self._memory_version: Any = None
+        self._reads_v2 = False
+        self._latest = DeviceMemory()
+        self._slow = self._slow_readings()
+        self.name = ""
+        self.uuid = ""
+        self.total_bytes: int | None = None
+
+    def select(self, index: int, uuid: str | None = None) -> bool:
+        """Choose the device that CUDA shows as ``index``; whether NVML has it.
+
+        Args:
+            index: CUDA's index in this process.
+            uuid: the device's UUID as CUDA reports it, if CUDA is up: settles every doubt.
+        """
+        self._latest = DeviceMemory()
+        self._slow = self._slow_readings()
+        self._handle = self._find(index, uuid) if self._library.open() else None
+        if self._handle is None:
+            self.name, self.uuid, self.total_bytes = "", "", None
+            return False
+        ask = self._library.ask
+        self.name = _text(ask("nvmlDeviceGetName", self._handle))
+        self.uuid = _text(ask("nvmlDeviceGetUUID", self._handle))
+        self._memory_version = self._library.constant("nvmlMemory_v2")
+        memory = self._memory_info()
+        self.total_bytes = None if memory is None else int(memory.total)
+        return True
+
+    def driver_version(self) -> str:
+        """Version of the NVIDIA driver, "" if unknown."""
+        return _text(self._library.ask("nvmlSystemGetDriverVersion"))
+
+    def read(self) -> DeviceMemory:
+        """One reading. Values read once a second are repeated in between."""
+        latest = self._latest
+        if self._handle is None:
+            return copy(latest)
+        memory = self._memory_info()
+        latest.total_bytes = UNKNOWN if memory is None else int(memory.total)
+        latest.used_bytes = UNKNOWN if memory is None else int(memory.used)
+        latest.free_bytes = UNKNOWN if memory is None else int(memory.free)
+        now_ns = self._clock.monotonic_ns()
+        for position, (due_ns, read) in enumerate(self._slow):
+            if now_ns >= due_ns:
+                self._slow[position] = (now_ns + SLOW_INTERVAL_NS, read)
+                read()
+        return copy(latest)
+
+    def _slow_readings(self) -> list[tuple[int, Callable[[], None]]]:
+        now_ns = self._clock.monotonic_ns()
+        readings = (self._read_processes, self._read_load, self._read_power, self._read_heat)
+        gap_ns = SLOW_INTERVAL_NS // len(readings)
+        return [(now_ns + position * gap_ns, read) for position, read in enumerate(readings)]
+
+    def _memory_info(self) -> Any:
+        """Version 2 counts what the driver keeps for itself apart from what is used."""
+        ask = self._library.ask
+        if self._memory_version is not None:
+            memory = ask("nvmlDeviceGetMemoryInfo", self._handle, version=self._memory_version)
+            if memory is not None:
+                self._reads_v2 = True
+                return memory
+            if self._reads_v2:
+                return None  # it worked before: a passing failure
+            self._memory_version = None
+        return ask("nvmlDeviceGetMemoryInfo", self._handle)
+
+    def _read_load(self) -> None:
+        rates = self._library.ask("nvmlDeviceGetUtilizationRates", self._handle)
+        self._latest.utilization_percent = UNKNOWN if rates is None else int(rates.gpu)
+
+    def _read_power(self) -> None:
+        power_mw = self._library.ask("nvmlDeviceGetPowerUsage", self._handle)
+        self._latest.power_mw = UNKNOWN if power_mw is None else int(power_mw)
+
+    def _read_heat(self) -> None:
+        sensor = self._library.constant("NVML_TEMPERATURE_GPU")
+        heat_c = self._library.ask("nvmlDeviceGetTemperature", self._handle, sensor)
+        self._latest.temperature_c = UNKNOWN if heat_c is None else int(heat_c)
+
+    def _read_processes(self) -> None:
+        processes = self._library.ask("nvmlDeviceGetComputeRunningProcesses", self._handle)
+        own, other = UNKNOWN, UNKNOWN
+        if processes is not None:
+            pid = os.getpid()
+            own_parts = [each.usedGpuMemory for each in processes if each.pid == pid]
+            if _sees_every_process():
+                own = _sum(own_parts)
+                other = _sum([each.usedGpuMemory for each in processes if each.pid != pid])
+            elif own_parts:
+                # In a container the list may miss the others. What is used and not ours is
+                # theirs; version 1 of the memory call counts the driver's own share as used.
+                own = _sum(own_parts)
+                used = self._latest.used_bytes
+                if self._reads_v2 and UNKNOWN not in (own, used):
+                    other = max(0, used - own)
+        self._latest.process_bytes = own
+        self._latest.other_bytes = other
+
+    def _find(self, index: int, uuid: str | None) -> Handle:
+        find = self._library.find
+        if uuid:
+            for prefix in ("", "GPU-", "MIG-"):
+                handle = find("nvmlDeviceGetHandleByUUID", prefix + uuid)
+                if handle is not None:
+                    return self._used_part(handle)
+        count = find("nvmlDeviceGetCount") or 0
+        handles = [find("nvmlDeviceGetHandleByIndex", position) for position in range(count)]
+        uuids = ["" if each is None else _text(find("nvmlDeviceGetUUID", each)) for each in handles]
+        visible = visible_devices(self._environ.get("CUDA_VISIBLE_DEVICES"), uuids)
+        if index >= len(visible):
+            return None
+        device = visible[index]
+        if device.position is not None:
+            return self._used_part(handles[device.position])
+        return find("nvmlDeviceGetHandleByUUID", device.uuid)
+
+    def _used_part(self, handle: Handle) -> Handle:
+        """On a device split by MIG, CUDA uses one slice: the first unless one is named."""
+        find = self._library.find
+        mode = None if handle is None else find("nvmlDeviceGetMigMode", handle)
+        if not mode or mode[0] != 1:
+            return handle
+        for position in range(find("nvmlDeviceGetMaxMigDeviceCount", handle) or 0):
+            part = find("nvmlDeviceGetMigDeviceHandleByIndex", handle, position)
+            if part is not None:
+                return part
+        return None  # the whole device's numbers are not those of the slice
+
+
+def _sum(parts: list[int | None]) -> int:
+    """Total of the parts; unknown as soon as one part is."""
+    total = 0
+    for part in parts:
+        if part is None:
+            return UNKNOWN
+        total += part
+    return total
+
+
+def _sees_every_process() -> bool:
+    """Whether pids here are the driver's pids: only outside of containers."""
+    try:
+        return os.readlink("/proc/self/ns/pid") == _INITIAL_PID_NAMESPACE
+    except OSError:
+        return False
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,1 @@
+"""Commands that reach this rank: waiting, running, receipts."""

@@ -1,0 +1,74 @@
+"""What ``empty_cache`` would give back, computed exactly from the segments. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+_DEFAULT_POOL: Final = (0, 0)
+
+
+class CachePlan(Struct, frozen=True):
+    """Free bytes of a device by what ``empty_cache`` can do with them."""
+
+    returnable_bytes: int = 0
+    returnable_segments: int = 0
+    """Segments, or mapped ranges of expandable segments, that would give something back."""
+    stranded_bytes: int = 0
+    """Free, but in a segment (or a page of an expandable one) that is partly in use."""
+    private_pool_bytes: int = 0
+    """Free, but kept by CUDA graphs or memory pools of the job."""
+    segments: int = 0
+
+
+def plan_empty_cache(segments: Iterable[Mapping[str, Any]]) -> CachePlan:
+    """Apply the rules of ``empty_cache`` to segments as ``memory_snapshot`` has them.
+
+    Blocks that wait for another stream count as free: ``empty_cache`` waits for them first.
+    Private pools are kept as long as their graph or pool lives, which the segments do not tell,
+    so they count as kept.
+    """
+    returnable_bytes = returnable_segments = stranded_bytes = private_pool_bytes = count = 0
+    for segment in segments:
+        count += 1
+        free_ranges = _free_ranges(segment)
+        free_bytes = sum(end - start for start, end in free_ranges)
+        if tuple(segment.get("segment_pool_id", _DEFAULT_POOL)) != _DEFAULT_POOL:
+            private_pool_bytes += free_bytes
+            continue
+        given_bytes = _given_back(segment, free_ranges)
+        returnable_bytes += given_bytes
+        returnable_segments += given_bytes > 0
+        stranded_bytes += free_bytes - given_bytes
+    return CachePlan(
+        returnable_bytes, returnable_segments, stranded_bytes, private_pool_bytes, count
+    )
+
+
+def _free_ranges(segment: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Free ranges as offsets from the segment's start, neighbours merged as the allocator does."""
+    ranges: list[tuple[int, int]] = []
+    offset = 0
+    for block in segment["blocks"]:
+        end = offset + int(block["size"])
+        if block["state"] != "active_allocated":
+            if ranges and ranges[-1][1] == offset:
+                ranges[-1] = (ranges[-1][0], end)
+            else:
+                ranges.append((offset, end))
+        offset = end
+    return ranges
+
+
+def _given_back(segment: Mapping[str, Any], free_ranges: list[tuple[int, int]]) -> int:
+    total_bytes = int(segment["total_size"])
+    if not segment.get("is_expandable"):
+        return total_bytes if free_ranges == [(0, total_bytes)] else 0
+    # Mapped ranges start at a page, so pages are counted from the start of the range.
+    page_bytes = int(segment["page_bytes"])
+    return sum(
+        max(0, end // page_bytes - -(-start // page_bytes)) * page_bytes
+        for start, end in free_ranges
+    )

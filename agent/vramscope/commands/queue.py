@@ -1,0 +1,199 @@
+"""Commands that wait for their moment, and the states that they pass through.
+
+Threads: the transport submits; the training thread runs what changes something, at step ends;
+the sampler runs what only reads, and lets commands expire. Whoever takes a command out of the
+dictionary of waiting ones owns it (``dict.pop`` is atomic), so no lock is held while one runs.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, Literal, Protocol
+
+from msgspec import Struct, structs
+
+from vramscope.clock import Clock
+from vramscope.guard import Attempt, summary
+from vramscope_protocol.commands import Receipt, check_params, command_spec
+from vramscope_protocol.errors import VramscopeError
+from vramscope_protocol.messages import Command, CommandUpdate
+
+MAX_WAITING: Final = 64
+"""Commands that wait at most; further ones are refused."""
+_REMEMBERED: Final = 1024
+"""Ids kept, so that a command sent twice runs once."""
+_MAX_DEADLINE_S: Final = 24 * 3600.0
+
+
+class Handlers(Protocol):
+    """Runs commands: see ``CommandHandlers``."""
+
+    @property
+    def names(self) -> list[str]:
+        """Commands that can be run."""
+        ...
+
+    def busy_reason(self) -> str | None:
+        """Why no command may touch the device at this moment."""
+        ...
+
+    def run(self, name: str, *, dry_run: bool) -> Receipt:
+        """Run one command."""
+        ...
+
+
+class _Waiting(Struct):
+    command: Command
+    deadline_ns: int
+    at_boundary: bool
+    busy_reason: str | None = None
+
+
+class CommandQueue:
+    """Takes commands, runs each once at its place before its deadline, and reports.
+
+    Args:
+        handlers: what runs them.
+        clock: for deadlines and times.
+        emit: takes each change of state; must not block.
+        allow: "observe" refuses what needs the control right.
+        allow_commands: names that may run at all, ``None`` for no further limit.
+    """
+
+    def __init__(
+        self,
+        handlers: Handlers,
+        *,
+        clock: Clock,
+        emit: Callable[[CommandUpdate], None],
+        allow: Literal["observe", "control"] = "control",
+        allow_commands: frozenset[str] | None = None,
+    ) -> None:
+        self._handlers = handlers
+        self._clock = clock
+        self._emit = emit
+        self._allow = allow
+        self._allow_commands = allow_commands
+        self._waiting: dict[str, _Waiting] = {}
+        self._last_updates: OrderedDict[str, CommandUpdate] = OrderedDict()
+        self._closed_because: str | None = None
+
+    def accepted(self) -> list[str]:
+        """Names of the commands that this rank would run."""
+        return [name for name in self._handlers.names if self._refusal(name) is None]
+
+    def submit(self, command: Command) -> None:
+        """Take a command; its fate is told through ``emit``."""
+        known = self._last_updates.get(command.id)
+        if known is not None:
+            # Sent twice: the server may have missed the answer.
+            self._emit(structs.replace(known, seq=0))
+            return
+        refusal = self._check(command)
+        if refusal is not None:
+            self._update(command.id, "refused", Receipt("refused", message=refusal))
+            return
+        deadline_s = min(max(command.deadline_s, 0.0), _MAX_DEADLINE_S)
+        self._update(command.id, "queued")
+        self._waiting[command.id] = _Waiting(
+            command,
+            self._clock.monotonic_ns() + round(deadline_s * 1e9),
+            command_spec(command.name).place == "step boundary",
+        )
+
+    def run_at_boundary(self, step: int) -> None:
+        """Run what waits for a step end; on the training thread, right after ``step``."""
+        if not self._waiting:
+            return
+        self._expire()
+        for waiting in list(self._waiting.values()):
+            if not waiting.at_boundary:
+                continue
+            # Asked anew for each: one command may take long, and the answer is cheap.
+            waiting.busy_reason = self._handlers.busy_reason()
+            if waiting.busy_reason is None:
+                self._run(waiting, step)
+
+    def run_on_agent_thread(self, step: int) -> None:
+        """Run what only reads and let the rest expire; on the sampler thread, once a tick."""
+        if not self._waiting:
+            return
+        for waiting in list(self._waiting.values()):
+            if not waiting.at_boundary:
+                self._run(waiting, step)
+        self._expire()
+
+    def close(self, reason: str) -> None:
+        """End every command that still waits, and refuse further ones: nothing was done."""
+        self._closed_because = reason
+        for identity in list(self._waiting):
+            if self._waiting.pop(identity, None) is not None:
+                text = f"{reason}; nothing was changed"
+                self._update(identity, "failed", Receipt("failed", message=text))
+
+    def _check(self, command: Command) -> str | None:
+        """Why a command is refused, ``None`` if it is not."""
+        try:
+            spec = command_spec(command.name)
+            check_params(spec, command.params, dry_run=command.dry_run)
+        except VramscopeError as error:
+            return error.message
+        if self._closed_because is not None:
+            return self._closed_because
+        if len(self._waiting) >= MAX_WAITING:
+            return f"{MAX_WAITING} commands wait already"
+        return self._refusal(command.name)
+
+    def _refusal(self, name: str) -> str | None:
+        if name not in self._handlers.names:
+            return f"this agent cannot run {name}"
+        if self._allow == "observe" and command_spec(name).right != "view":
+            return f"this agent only lets itself be observed; {name} would change the job"
+        if self._allow_commands is not None and name not in self._allow_commands:
+            return f"this agent's allow-list does not name {name}"
+        return None
+
+    def _run(self, waiting: _Waiting, step: int) -> None:
+        command = waiting.command
+        if self._waiting.pop(command.id, None) is None:
+            return  # another thread was quicker: expired, or closed
+        self._update(command.id, "running")
+        receipt = Receipt("failed", message="interrupted by the job while it ran")
+        try:
+            with Attempt() as attempt:
+                receipt = self._handlers.run(command.name, dry_run=command.dry_run)
+            if attempt.error is not None:
+                receipt = Receipt("failed", message=_failure(attempt.error))
+        finally:
+            # Also when Ctrl-C came in the middle: that goes on to the job, after the receipt.
+            receipt.step = step
+            receipt.dry_run = command.dry_run
+            self._update(command.id, receipt.state, receipt)
+
+    def _expire(self) -> None:
+        now_ns = self._clock.monotonic_ns()
+        for identity, waiting in list(self._waiting.items()):
+            if now_ns < waiting.deadline_ns or self._waiting.pop(identity, None) is None:
+                continue
+            within = f"within {waiting.command.deadline_s:g} s; nothing was changed"
+            text = f"expired: no optimizer step {within}"
+            if waiting.busy_reason is not None:
+                text = f"expired: {waiting.busy_reason} at each optimizer step {within}"
+            self._update(identity, "expired", Receipt("expired", message=text))
+
+    def _update(
+        self,
+        identity: str,
+        state: Literal["queued", "running", "done", "failed", "refused", "expired", "prepared"],
+        receipt: Receipt | None = None,
+    ) -> None:
+        update = CommandUpdate(0, identity, state, self._clock.time_ns(), receipt)
+        self._last_updates[identity] = update
+        while len(self._last_updates) > _REMEMBERED:
+            self._last_updates.popitem(last=False)
+        self._emit(update)
+
+
+def _failure(error: Exception) -> str:
+    return error.message if isinstance(error, VramscopeError) else summary(error)
