@@ -1,0 +1,1 @@
+"""The vramscope server: ingest, store, live fan-out, commands, REST and the page."""

@@ -1,0 +1,87 @@
+"""The open chunk of one stream and kind: takes rows, says when a chunk is full."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from vramscope_server.rows import Rows
+
+MAX_CHUNK_ROWS: Final = 600
+CHUNK_NS: Final = 60 * 1_000_000_000
+
+
+class ChunkBuilder:
+    """Collects rows until 600 are there or a minute of ``time_ns`` ends.
+
+    A chunk never crosses a minute, a field table or a jump of the agent's row index, so each one
+    is a contiguous range of rows within one rollup window. Pure: nothing is stored here.
+
+    Args:
+        position: rows of this kind that the stream already stored in sealed chunks.
+    """
+
+    def __init__(self, position: int = 0, max_rows: int = MAX_CHUNK_ROWS) -> None:
+        self._max_rows = max_rows
+        self._parts: list[Rows] = []
+        self._count = 0
+        self.position = position
+        """Position of the first open row: rows stored in sealed chunks before it."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def end_position(self) -> int:
+        """Position after the last open row."""
+        return self.position + self._count
+
+    def append(self, rows: Rows) -> list[Rows]:
+        """Take rows in; return the chunks that they complete, oldest first."""
+        sealed: list[Rows] = []
+        while len(rows):
+            if self._parts and not self._continues(rows):
+                sealed.append(self.seal())
+            fitting = self._fitting(rows)
+            self._parts.append(rows.part(0, fitting))
+            self._count += fitting
+            rows = rows.part(fitting, len(rows))
+            if self._count >= self._max_rows:
+                sealed.append(self.seal())
+        return sealed
+
+    def seal(self) -> Rows:
+        """End the open chunk, which must not be empty, and return its rows."""
+        rows = Rows.join(self._parts)
+        self._parts = []
+        self.position += self._count
+        self._count = 0
+        return rows
+
+    def open_rows(self, start_position: int) -> list[Rows]:
+        """Open rows from ``start_position`` on; none of them is copied."""
+        rows: list[Rows] = []
+        position = self.position
+        for part in self._parts:
+            end = position + len(part)
+            if end > start_position:
+                rows.append(part.part(max(0, start_position - position), len(part)))
+            position = end
+        return rows
+
+    def _continues(self, rows: Rows) -> bool:
+        last = self._parts[-1]
+        return (
+            rows.layout.fingerprint == last.layout.fingerprint
+            and rows.first_index == last.first_index + len(last)
+            and int(rows.time_ns[0]) // CHUNK_NS == int(last.time_ns[-1]) // CHUNK_NS
+        )
+
+    def _fitting(self, rows: Rows) -> int:
+        """How many of the rows lie in the minute of the first one and fit the chunk."""
+        minute = int(rows.time_ns[0]) // CHUNK_NS
+        count = min(len(rows), self._max_rows - self._count)
+        if int(rows.time_ns[count - 1]) // CHUNK_NS == minute:
+            return count
+        return int(np.searchsorted(rows.time_ns[:count], (minute + 1) * CHUNK_NS, side="left"))

@@ -1,0 +1,128 @@
+"""Min, mean, max, last and count of rows over buckets of time. Pure.
+
+Values that are not known are no part of an aggregate; a bucket without a known value is unknown
+itself, with a count of 0. The mean of an integer column is rounded to an integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vramscope_protocol.columns import UNKNOWN
+
+LEVELS_S: Final = (1, 10, 60)
+ROW_BUCKETS: Final = 60
+"""Most buckets of one stored row: 1 min of 1 s, 10 min of 10 s, 1 h of 60 s."""
+
+_AGGREGATES: Final = 5
+_INT_MAX: Final = 2**63 - 1
+
+Column = NDArray[Any]
+Counts = NDArray[np.int64]
+
+
+def window_ns(level_s: int) -> int:
+    """Time that one stored row of this level covers."""
+    return ROW_BUCKETS * level_s * 1_000_000_000
+
+
+class Buckets(NamedTuple):
+    """Aggregates of one column, one item a bucket."""
+
+    minimum: Column
+    mean: Column
+    maximum: Column
+    last: Column
+    known: Counts
+    """Rows whose value is known."""
+
+    def part(self, keep: slice | NDArray[Any]) -> Buckets:
+        """Some of the buckets."""
+        return Buckets(*(values[keep] for values in self))
+
+
+def of_rows(values: Column) -> Buckets:
+    """Rows as buckets of one row each."""
+    return Buckets(values, values, values, values, _known(values).astype(np.int64))
+
+
+def join(parts: Sequence[Buckets]) -> Buckets:
+    """Buckets behind one another."""
+    if len(parts) == 1:
+        return parts[0]
+    return Buckets(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def group_starts(keys: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where in ascending keys each new key starts: the groups of :func:`merge`."""
+    return np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+
+
+def merge(buckets: Buckets, starts: NDArray[np.intp]) -> Buckets:
+    """Merge neighbouring buckets, weighted by count, into one for each group."""
+    if len(starts) == len(buckets.known):
+        return buckets
+    count: Counts = np.add.reduceat(buckets.known, starts)
+    last = _last_known(buckets, starts)
+    if buckets.minimum.dtype.kind == "i":
+        return _merge_integers(buckets, starts, count, last)
+    return _merge_floats(buckets, starts, count, last)
+
+
+def _merge_integers(
+    buckets: Buckets, starts: NDArray[np.intp], count: Counts, last: Column
+) -> Buckets:
+    is_known = buckets.known > 0
+    minimum = np.minimum.reduceat(np.where(is_known, buckets.minimum, _INT_MAX), starts)
+    minimum = np.where(count > 0, minimum, UNKNOWN)
+    # The unknown integer is the smallest there is, so it never wins against a known one.
+    maximum = np.maximum.reduceat(buckets.maximum, starts)
+    group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(is_known)))
+    # As distances from the minimum, modulo 2**64: sums of bytes or times would overflow.
+    distance = (buckets.mean.view(np.uint64) - minimum[group].view(np.uint64)).astype(np.float64)
+    total = np.add.reduceat(np.where(is_known, distance * buckets.known, 0.0), starts)
+    offset = np.rint(total / np.maximum(count, 1)).astype(np.uint64)
+    mean = (minimum.view(np.uint64) + offset).view(np.int64)
+    mean = np.where(count > 0, np.minimum(mean, maximum), UNKNOWN)
+    return Buckets(minimum, mean, maximum, last, count)
+
+
+def _merge_floats(
+    buckets: Buckets, starts: NDArray[np.intp], count: Counts, last: Column
+) -> Buckets:
+    dtype = buckets.minimum.dtype
+    # Infinities of both signs have no mean: NaN is the right answer and no reason to warn.
+    with np.errstate(invalid="ignore", over="ignore"):
+        minimum = np.fmin.reduceat(buckets.minimum, starts)
+        maximum = np.fmax.reduceat(buckets.maximum, starts)
+        weighted = np.where(buckets.known > 0, buckets.mean.astype(np.float64) * buckets.known, 0.0)
+        total = np.add.reduceat(weighted, starts)
+        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(dtype)
+    return Buckets(minimum, mean, maximum, last, count)
+
+
+def _last_known(buckets: Buckets, starts: NDArray[np.intp]) -> Column:
+    positions = np.where(buckets.known > 0, np.arange(len(buckets.known)), -1)
+    latest = np.maximum.reduceat(positions, starts)
+    unknown = UNKNOWN if buckets.last.dtype.kind == "i" else np.nan
+    return np.where(latest >= 0, buckets.last[latest], unknown).astype(buckets.last.dtype)
+
+
+def _known(values: Column) -> NDArray[np.bool_]:
+    return values != UNKNOWN if values.dtype.kind == "i" else ~np.isnan(values)
+
+
+def to_column(buckets: Buckets) -> Column:
+    """The five aggregates behind one another in the type of the column, to be stored as one."""
+    dtype = buckets.minimum.dtype
+    return np.concatenate([values.astype(dtype, copy=False) for values in buckets])
+
+
+def from_column(column: Column) -> Buckets:
+    """Undo :func:`to_column`."""
+    minimum, mean, maximum, last, known = column.reshape(_AGGREGATES, -1)
+    return Buckets(minimum, mean, maximum, last, known.astype(np.int64))

@@ -1,0 +1,197 @@
+"""The tables, as SQLAlchemy Core sees them. What a database really has is made by migrations/."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+metadata: Final = MetaData()
+
+# SQLite numbers rows by itself only in an INTEGER primary key, which has 64 bits there anyway.
+_RowId = BigInteger().with_variant(Integer, "sqlite")
+
+runs: Final = Table(
+    "runs",
+    metadata,
+    Column("id", String(128), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("world_size", BigInteger, nullable=False),
+    Column("emulated", Boolean, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("script", Text, nullable=False),
+    Column("started_ns", BigInteger, nullable=False),
+    Index("runs_started", "started_ns"),
+)
+
+ranks: Final = Table(
+    "ranks",
+    metadata,
+    Column("run_id", String(128), primary_key=True),
+    Column("rank", BigInteger, primary_key=True, autoincrement=False),
+    Column("stream_id", BigInteger, nullable=False),  # the newest life of this rank
+    Column("restarts", BigInteger, nullable=False),
+)
+
+streams: Final = Table(
+    "streams",
+    metadata,
+    Column("id", _RowId, primary_key=True),
+    Column("uid", String(128), nullable=False, unique=True),
+    Column("run_id", String(128), nullable=False),
+    Column("rank", BigInteger, nullable=False),
+    Column("info", Text, nullable=False),  # RankInfo as JSON
+    Column("created_ns", BigInteger, nullable=False),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("last_seen_ns", BigInteger, nullable=False),
+    Column("ended_ns", BigInteger),
+    Column("end_reason", Text),
+    Column("end_text", Text),
+    Column("exit_code", BigInteger),
+    Column("summary", Text, nullable=False),  # StreamSummary as JSON
+    Index("streams_rank", "run_id", "rank", "id"),
+)
+
+field_tables: Final = Table(
+    "field_tables",
+    metadata,
+    Column("id", _RowId, primary_key=True),
+    Column("fingerprint", String(64), nullable=False, unique=True),
+    Column("fields", Text, nullable=False),  # list of Field as JSON
+)
+
+chunks: Final = Table(
+    "chunks",
+    metadata,
+    Column("id", _RowId, primary_key=True),
+    Column("stream_id", BigInteger, nullable=False),
+    Column("kind", String(8), nullable=False),
+    Column("field_table_id", BigInteger, nullable=False),
+    Column("start_position", BigInteger, nullable=False),  # rows of this kind stored before it
+    Column("row_count", BigInteger, nullable=False),
+    Column("first_index", BigInteger, nullable=False),  # the agent's own count of its first row
+    Column("start_ns", BigInteger, nullable=False),
+    Column("end_ns", BigInteger, nullable=False),
+    Column("first_step", BigInteger, nullable=False),
+    Column("last_step", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index("chunks_time", "stream_id", "kind", "end_ns"),
+    Index("chunks_position", "stream_id", "kind", "start_position", unique=True),
+)
+
+heads: Final = Table(
+    "heads",
+    metadata,
+    Column("id", _RowId, primary_key=True),
+    Column("stream_id", BigInteger, nullable=False),
+    Column("kind", String(8), nullable=False),
+    Column("field_table_id", BigInteger, nullable=False),
+    Column("start_position", BigInteger, nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("first_index", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index("heads_position", "stream_id", "kind", "start_position", unique=True),
+)
+
+rollups: Final = Table(
+    "rollups",
+    metadata,
+    Column("id", _RowId, primary_key=True),
+    Column("stream_id", BigInteger, nullable=False),
+    Column("level_s", BigInteger, nullable=False),
+    Column("field_table_id", BigInteger, nullable=False),
+    Column("start_position", BigInteger, nullable=False),  # sample rows [start, end) are in it
+    Column("end_position", BigInteger, nullable=False),
+    Column("start_ns", BigInteger, nullable=False),
+    Column("end_ns", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index("rollups_position", "stream_id", "level_s", "start_position", unique=True),
+    Index("rollups_time", "stream_id", "level_s", "end_ns"),
+)
+
+events: Final = Table(
+    "events",
+    metadata,
+    Column("id", _RowId, primary_key=True),
+    Column("run_id", String(128), nullable=False),
+    Column("rank", BigInteger),  # NULL: the run as a whole
+    Column("time_ns", BigInteger, nullable=False),
+    Column("step", BigInteger),
+    Column("kind", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("data", Text, nullable=False),  # JSON object
+    Index("events_time", "run_id", "time_ns"),
+)
+
+commands: Final = Table(
+    "commands",
+    metadata,
+    Column("id", String(128), primary_key=True),
+    Column("run_id", String(128), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("params", Text, nullable=False),  # JSON object
+    Column("dry_run", Boolean, nullable=False),
+    Column("ranks", Text, nullable=False),  # JSON list
+    Column("state", String(16), nullable=False),
+    Column("issued_by", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+    Column("deadline_ns", BigInteger, nullable=False),
+    Column("finished_ns", BigInteger),
+    Index("commands_run", "run_id", "created_ns"),
+)
+
+receipts: Final = Table(
+    "receipts",
+    metadata,
+    Column("command_id", String(128), primary_key=True),
+    Column("rank", BigInteger, primary_key=True, autoincrement=False),
+    Column("run_id", String(128), primary_key=True),
+    Column("state", String(16), nullable=False),
+    Column("time_ns", BigInteger, nullable=False),
+    Column("receipt", Text, nullable=False),  # Receipt as JSON, {} before there is one
+)
+
+tokens: Final = Table(
+    "tokens",
+    metadata,
+    Column("id", _RowId, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("hash", String(64), nullable=False, unique=True),
+    Column("kind", String(16), nullable=False),  # token, or session: a browser's cookie
+    Column("parent", Text, nullable=False),  # name of the token that a session came from
+    Column("scopes", Text, nullable=False),  # JSON list
+    Column("created_ns", BigInteger, nullable=False),
+    Column("expires_ns", BigInteger),
+    Column("revoked_ns", BigInteger),
+)
+
+audit: Final = Table(
+    "audit",
+    metadata,
+    Column("id", _RowId, primary_key=True),
+    Column("time_ns", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("run", Text, nullable=False),
+    Column("command_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("ranks", Text, nullable=False),
+    Column("dry_run", Boolean, nullable=False),
+    Column("params", Text, nullable=False),
+    Column("result", Text, nullable=False),
+    Index("audit_time", "time_ns"),
+    Index("audit_command", "command_id"),
+)
