@@ -1,0 +1,105 @@
+"""vramscope: a live dashboard for the GPU memory of a running PyTorch training job.
+
+    import vramscope
+    vramscope.attach()
+
+Importing this is quick and needs neither torch nor a GPU. Nothing here raises into the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from vramscope import current as _current
+from vramscope._version import __version__
+
+if TYPE_CHECKING:
+    from vramscope.session import Session
+
+__all__ = ["__version__", "attach", "detach", "log", "step"]
+
+
+def attach(
+    url: str | None = None,
+    token: str | None = None,
+    run: str | None = None,
+    *,
+    rate_hz: float | None = None,
+    cost_budget: float | None = None,
+    fields: Iterable[str] | None = None,
+    allow: str | Iterable[str] | None = None,
+    launch_id: str | None = None,
+    emulate: bool | None = None,
+    capacity: int | str | None = None,
+    outbox_bytes: int | str | None = None,
+    spool_bytes: int | str | None = None,
+    spool_dir: str | None = None,
+    exit_timeout_s: float | None = None,
+    local_server: bool | None = None,
+) -> Session:
+    """Watch this process. Attaching twice is one attach: the same session is returned.
+
+    An option that is not given is read from ``VRAMSCOPE_`` and its name in capitals.
+
+    Args:
+        url: the server, as ``http://host:port``; without one the local server is found or started.
+        token: the server's token.
+        run: name of the run; the script's name by default.
+        rate_hz: samples a second.
+        cost_budget: CPU time that watching may take, as a fraction of one core.
+        fields: series to stream instead of the default set.
+        allow: ``"observe"`` or ``"control"``, or the names of the commands that may run.
+        launch_id: what all ranks of one launch have in common, where no launcher says so.
+        emulate: watch CPU tensors through an emulated device.
+        capacity: memory of the emulated device, such as ``"8GiB"``.
+        outbox_bytes: memory for what is not delivered yet.
+        spool_bytes: disk for what does not fit there; 0 is none.
+        spool_dir: folder for that.
+        exit_timeout_s: how long the end of the process may wait for delivery.
+        local_server: whether a local server may be started.
+    """
+
+    def open_session() -> Session:
+        from vramscope.session import open_session
+
+        return open_session(
+            url=url,
+            token=token,
+            run=run,
+            rate_hz=rate_hz,
+            cost_budget=cost_budget,
+            fields=fields,
+            allow=allow,
+            launch_id=launch_id,
+            emulate=emulate,
+            capacity=capacity,
+            outbox_bytes=outbox_bytes,
+            spool_bytes=spool_bytes,
+            spool_dir=spool_dir,
+            exit_timeout_s=exit_timeout_s,
+            local_server=local_server,
+        )
+
+    return _current.session_or(open_session)
+
+
+def detach() -> None:
+    """Stop watching this process."""
+    session = _current.session()
+    if session is not None:
+        session.detach()
+
+
+def step() -> None:
+    """Mark the end of one optimizer step; needed only where no PyTorch optimizer is used."""
+    session = _current.session()
+    if session is not None:
+        session.step()
+
+
+def log(**values: object) -> None:
+    """Attach numbers of your own to the current step, such as ``log(loss=0.3)``."""
+    session = _current.session()
+    if session is not None:
+        session.log(**values)

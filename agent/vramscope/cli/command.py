@@ -1,0 +1,113 @@
+"""``vramscope command``: send a command to a running job and print its receipts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any, Final
+
+from vramscope.cli.api_client import ApiClient, add_server_options
+from vramscope.cli.problem import Problem
+from vramscope.cli.size_text import size_text
+from vramscope_protocol.commands import COMMANDS, FINAL_STATES
+
+_POLL_S: Final = 0.2
+_DEADLINE_S: Final = 30.0
+_GRACE_S: Final = 5.0
+"""Beyond the command's own deadline, for the last receipt to arrive."""
+
+
+def execute(arguments: list[str]) -> int:
+    """Send, wait and print. 0 when every rank did it, 1 when one refused, failed or expired."""
+    options = _parser().parse_args(arguments)
+    client = ApiClient.from_options(options)
+    body = {
+        "name": options.name,
+        "ranks": _ranks(options.ranks),
+        "params": dict(map(_param, options.param)),
+        "dry_run": options.dry_run,
+        "deadline_s": options.wait if options.wait else _DEADLINE_S,
+    }
+    posted = client.post("runs", options.run, "commands", body=body)
+    wait_s = _DEADLINE_S if options.wait is None else options.wait
+    command = _wait(client, options.run, str(posted["id"]), wait_s) if wait_s else posted
+    print(json.dumps(command) if options.json else _text(command))
+    return 0 if command["state"] == "done" or not wait_s else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vramscope command",
+        description="Send a command to a running job.",
+        epilog="Commands: " + ", ".join(sorted(COMMANDS)),
+    )
+    parser.add_argument("run", metavar="RUN", help="name or id of the run")
+    parser.add_argument("name", metavar="NAME", help="name of the command")
+    add_server_options(parser)
+    parser.add_argument("--ranks", default="all", metavar="0,1|all", help="which ranks (all)")
+    parser.add_argument("--dry-run", action="store_true", help="say what it would do, do nothing")
+    parser.add_argument(
+        "--param", action="append", default=[], metavar="KEY=VALUE", help="a parameter, repeatable"
+    )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        metavar="SECONDS",
+        help=f"how long to wait for the receipts ({_DEADLINE_S:g}); 0 does not wait",
+    )
+    parser.add_argument("--json", action="store_true", help="print what the server says")
+    return parser
+
+
+def _ranks(text: str) -> list[int] | str:
+    if text == "all":
+        return text
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise Problem(f"--ranks: expected all or numbers separated by commas, got {text!r}")
+    return [int(part) for part in parts]
+
+
+def _param(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise Problem(f"--param: expected KEY=VALUE, got {text!r}")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value  # not JSON: meant as text
+
+
+def _wait(client: ApiClient, run: str, command_id: str, wait_s: float) -> dict[str, Any]:
+    deadline_s = time.monotonic() + wait_s + _GRACE_S
+    while True:
+        command: dict[str, Any] = client.get("runs", run, "commands", command_id)
+        if command["state"] in FINAL_STATES or time.monotonic() > deadline_s:
+            return command
+        time.sleep(_POLL_S)
+
+
+def _text(command: dict[str, Any]) -> str:
+    receipts: dict[str, dict[str, Any]] = command.get("receipts") or {}
+    head = f"{command.get('name', 'command')} {command['id']}: {command['state']}"
+    lines = [_receipt_text(rank, receipts[rank]) for rank in sorted(receipts, key=int)]
+    return "\n".join([head, *lines])
+
+
+def _receipt_text(rank: str, receipt: dict[str, Any]) -> str:
+    parts = [f"rank {rank}: {receipt['state']}"]
+    if receipt.get("step") is not None:
+        parts.append(f"at step {receipt['step']}")
+    if receipt.get("returned_bytes") is not None:
+        parts.append(f"{size_text(receipt['returned_bytes'])} returned")
+    if receipt.get("took_s") is not None:
+        parts.append(f"took {receipt['took_s'] * 1e3:.1f} ms")
+    text = "  " + ", ".join(parts)
+    if receipt.get("message"):
+        text += f"\n    {receipt['message']}"
+    result = receipt.get("result")
+    if result is not None:
+        shown = result if isinstance(result, str) else json.dumps(result, indent=2)
+        text += "\n" + shown
+    return text

@@ -1,0 +1,101 @@
+"""``vramscope run``: run a script or module under the agent, in this very process."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Final
+
+from vramscope import current
+from vramscope.cli.problem import Problem
+from vramscope.config import Config, ConfigError, load_config
+from vramscope.launch import LaunchError, Program
+from vramscope.lifecycle import ending_of
+from vramscope.session import open_session_with
+
+_FLAGS: Final = frozenset({"--emulate", "--no-local-server", "-h", "--help"})
+
+
+def execute(arguments: list[str]) -> int:
+    """Run the program; what it raises, ``SystemExit`` included, goes on to the interpreter."""
+    options, program = split_arguments(arguments)
+    config = _config(_parser().parse_args(options))
+    if program is None:
+        raise Problem("expected a script or -m MODULE to run: vramscope run [options] train.py ...")
+    try:
+        program.check()
+    except LaunchError as error:
+        raise Problem(str(error)) from None
+
+    session = current.session_or(lambda: open_session_with(config, program.display_name))
+    try:
+        program.run(lambda error: session.ended(ending_of(error)))
+    except LaunchError as error:
+        session.detach()
+        raise Problem(str(error), 1) from None
+    return 0
+
+
+def split_arguments(arguments: list[str]) -> tuple[list[str], Program | None]:
+    """Tell our options from the program and its own arguments, which are not looked at."""
+    at = 0
+    while at < len(arguments):
+        word = arguments[at]
+        if word == "--":
+            rest = arguments[at + 1 :]
+            if rest[:1] == ["-m"]:
+                return arguments[:at], _module(rest[1:])
+            return arguments[:at], Program(rest[0], rest[1:]) if rest else None
+        if word == "-m":
+            return arguments[:at], _module(arguments[at + 1 :])
+        if not word.startswith("-"):
+            return arguments[:at], Program(word, arguments[at + 1 :])
+        at += 1 if word in _FLAGS or "=" in word else 2
+    return arguments, None
+
+
+def _module(words: list[str]) -> Program:
+    if not words:
+        raise Problem("expected the name of a module behind -m")
+    return Program(words[0], words[1:], is_module=True)
+
+
+def _config(options: argparse.Namespace) -> Config:
+    try:
+        return load_config(**vars(options))
+    except ConfigError as error:
+        raise Problem(str(error)) from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vramscope run",
+        usage="vramscope run [options] [--] SCRIPT [arguments]  |  ... [--] -m MODULE [arguments]",
+        description="Run a training script as python would, watched by the agent.",
+        epilog="Every option can also be given as VRAMSCOPE_ and its name in capitals, "
+        f"such as VRAMSCOPE_URL. Works under torchrun: torchrun ... {os.sep}path/to/vramscope run.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--url", metavar="URL", help="the server; default: the local one, found or started")
+    add("--token", metavar="TOKEN", help="its token")
+    add("--run", metavar="NAME", help="name of the run; default: the script's name")
+    add("--emulate", action="store_true", default=None, help="watch CPU tensors on an emulated GPU")
+    add("--capacity", metavar="SIZE", help="memory of the emulated GPU, such as 8GiB")
+    add("--rate-hz", metavar="HZ", help="samples a second (10)")
+    add("--cost-budget", metavar="FRACTION", help="CPU time that watching may take (0.001)")
+    add("--fields", metavar="A,B", help="series to stream instead of the default set")
+    add("--allow", metavar="WHAT", help="observe, control, or names of commands (control)")
+    add("--launch-id", metavar="ID", help="the same on all ranks, where no launcher says so")
+    add("--outbox-bytes", metavar="SIZE", help="memory for what is not delivered yet (16MiB)")
+    add("--spool-bytes", metavar="SIZE", help="disk for what does not fit there (256MiB)")
+    add("--spool-dir", metavar="FOLDER", help="folder for that")
+    add("--exit-timeout-s", metavar="S", help="how long the end may wait for delivery (1)")
+    add(
+        "--no-local-server",
+        dest="local_server",
+        action="store_const",
+        const=False,
+        help="start no server when none is given and none is running",
+    )
+    return parser

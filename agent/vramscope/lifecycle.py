@@ -1,0 +1,121 @@
+"""How the process ends, and how it forks: the two things the agent must notice by itself.
+
+Signals are left alone: a job that dies of SIGTERM without cleaning up sends no goodbye, and the
+server says "lost". Everything else ends through ``atexit``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Literal
+
+from msgspec import Struct
+
+from vramscope.guard import guarded
+
+_MAX_TEXT = 500
+
+
+class Ending(Struct, frozen=True):
+    """How the job ended, as far as it is known. An unknown exit code is ``None``, never 0."""
+
+    reason: Literal["exit", "exception"] = "exit"
+    exit_code: int | None = None
+    text: str = ""
+
+
+def ending_of(error: BaseException | None) -> Ending:
+    """The ending that follows from what left the script's outermost frame."""
+    if error is None:
+        return Ending(exit_code=0)
+    if isinstance(error, SystemExit):
+        code: object = error.code
+        if code is None:
+            return Ending(exit_code=0)
+        if isinstance(code, int):
+            return Ending(exit_code=code & 0xFF)
+        return Ending(exit_code=1, text=str(code)[:_MAX_TEXT])
+    text = f"{type(error).__name__}: {error}"[:_MAX_TEXT]
+    # An interrupted interpreter ends by the signal, which a shell reports as 128 + 2.
+    return Ending("exception", 130 if isinstance(error, KeyboardInterrupt) else 1, text)
+
+
+class Lifecycle:
+    """Watches for the end of the process and for forks.
+
+    Args:
+        on_exit: called once, at exit of the process that installed this.
+        on_fork: called in every forked child; must take no lock, for its holder is not there.
+    """
+
+    def __init__(self, on_exit: Callable[[Ending], None], on_fork: Callable[[], None]) -> None:
+        self._on_exit = on_exit
+        self._on_fork = on_fork
+        self._pid = os.getpid()
+        self._previous_hook: Callable[..., object] | None = None
+        self.ending = Ending()
+
+    def install(self) -> None:
+        """Start to watch."""
+        global _current
+        _register_fork_handler()
+        _current = self
+        atexit.register(self._at_exit)
+        self._previous_hook = sys.excepthook
+        sys.excepthook = self._excepthook
+
+    def remove(self) -> None:
+        """Stop watching. A hook that somebody chained to ours stays, and only passes on."""
+        global _current
+        if _current is self:
+            _current = None
+        self._unhook()
+
+    def forked(self) -> None:
+        """In a forked child: this process was never attached."""
+        self._unhook()
+        self._on_fork()
+
+    def _unhook(self) -> None:
+        atexit.unregister(self._at_exit)
+        if sys.excepthook == self._excepthook and self._previous_hook is not None:
+            sys.excepthook = self._previous_hook
+
+    def _at_exit(self) -> None:
+        if os.getpid() == self._pid:
+            with guarded("exit"):
+                self._on_exit(self.ending)
+
+    def _excepthook(
+        self,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+    ) -> None:
+        self.ending = ending_of(error)
+        previous = self._previous_hook or sys.__excepthook__
+        previous(kind, error, trace)
+
+
+_current: Lifecycle | None = None
+_registered = False
+
+
+def _register_fork_handler() -> None:
+    """Once per process: Python cannot take a fork handler back."""
+    global _registered
+    if not _registered:
+        os.register_at_fork(after_in_child=_after_fork_in_child)
+        _registered = True
+
+
+def _after_fork_in_child() -> None:
+    global _current
+    forked, _current = _current, None
+    if forked is not None:
+        with guarded("fork"):
+            forked.forked()

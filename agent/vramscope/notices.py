@@ -1,0 +1,58 @@
+"""What the agent tells a person: single lines on stderr, and notes on what is degraded."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+PREFIX = "vramscope: "
+_MAX_NOTES = 32
+
+
+class Notices:
+    """Says each thing once and remembers what is degraded now. Never raises, any thread."""
+
+    def __init__(self) -> None:
+        # Re-entrant: a garbage collection inside may run our code on the same thread.
+        self._lock = threading.RLock()
+        self._said: set[str] = set()
+        self._notes: dict[str, str] = {}
+
+    def say(self, key: str, text: str) -> None:
+        """Print one line on stderr, the first time that ``key`` is used."""
+        with self._lock:
+            if key in self._said:
+                return
+            self._said.add(key)
+        write_line(text)
+
+    def note(self, key: str, text: str) -> None:
+        """Remember that something is degraded; a later note of the same key replaces it."""
+        with self._lock:
+            if key in self._notes or len(self._notes) < _MAX_NOTES:
+                self._notes[key] = text
+
+    def clear(self, key: str) -> None:
+        """Forget a note: what it said is over."""
+        with self._lock:
+            self._notes.pop(key, None)
+
+    def texts(self) -> list[str]:
+        """What is degraded now, oldest first."""
+        with self._lock:
+            return list(self._notes.values())
+
+
+def write_line(text: str) -> None:
+    """Write one prefixed line to stderr, if the process still has one."""
+    line = PREFIX + " ".join(text.split()) + "\n"
+    stream = sys.stderr
+    if stream is None:  # pyright: ignore[reportUnnecessaryComparison]  # pythonw, closed fd 2
+        return
+    try:
+        # One call: lines of several ranks that share a terminal must not be mixed.
+        stream.write(line)
+        stream.flush()
+    except (OSError, ValueError):
+        # The job closed its stderr, or the pipe has no reader: nobody is left to be told.
+        return

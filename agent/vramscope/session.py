@@ -1,0 +1,109 @@
+"""What ``attach`` returns: the handle of a watched process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from typing import Any
+
+from vramscope.agent import Agent
+from vramscope.config import Config, ConfigError, load_config
+from vramscope.guard import guarded
+from vramscope.identity import identify
+from vramscope.lifecycle import Ending, Lifecycle
+from vramscope.notices import write_line
+
+
+class Session:
+    """A watched process, or the harmless stand-in when it is not watched."""
+
+    def __init__(self, agent: Agent | None = None) -> None:
+        self._agent = agent
+        self._lock = threading.Lock()
+        self._lifecycle: Lifecycle | None = None
+        self.run_id = agent.identity.run_id if agent is not None else ""
+        self.run_name = agent.identity.run_name if agent is not None else ""
+        self.rank = agent.identity.rank if agent is not None else 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the process is being watched."""
+        return self._agent is not None
+
+    def step(self) -> None:
+        """Mark the end of one optimizer step, where no optimizer of PyTorch does."""
+        agent = self._agent
+        if agent is not None:
+            with guarded("step"):
+                agent.mark_step()
+
+    def log(self, **values: object) -> None:
+        """Attach numbers of your own to the current step, such as ``loss=0.3``."""
+        agent = self._agent
+        if agent is not None:
+            with guarded("log"):
+                agent.log(values)
+
+    def detach(self) -> None:
+        """Stop watching; what was measured is delivered first, within a deadline."""
+        self._end(None)
+
+    def start(self) -> None:
+        """Start to watch, and watch for the end of the process."""
+        agent = self._agent
+        if agent is not None:
+            self._lifecycle = Lifecycle(self._end, self._forked)
+            self._lifecycle.install()
+            agent.start()
+
+    def ended(self, ending: Ending) -> None:
+        """The launcher knows better than any hook how the script ended."""
+        if self._lifecycle is not None:
+            self._lifecycle.ending = ending
+
+    def _end(self, ending: Ending | None) -> None:
+        with self._lock:
+            agent, self._agent = self._agent, None
+        if agent is None:
+            return
+        if self._lifecycle is not None:
+            self._lifecycle.remove()
+        with guarded("stop"):
+            agent.stop(ending)
+
+    def _forked(self) -> None:
+        agent, self._agent = self._agent, None
+        self._lock = threading.Lock()
+        if agent is not None:
+            agent.forget_after_fork()
+
+
+def open_session(script: str | None = None, **options: Any) -> Session:
+    """Start to watch this process; says why in one line when that cannot be, and never raises."""
+    if _is_importing_for_spawn():
+        return Session()
+    try:
+        config = load_config(**options)
+    except ConfigError as error:
+        write_line(f"not attached: {error}")
+        return Session()
+    return open_session_with(config, script)
+
+
+def open_session_with(config: Config, script: str | None = None) -> Session:
+    """Start to watch this process with options that are valid."""
+    with guarded("attach"):
+        identity = identify(config.run, config.launch_id, script)
+        session = Session(Agent(config, identity))
+        session.start()
+        return session
+    return Session()
+
+
+def _is_importing_for_spawn() -> bool:
+    """Whether this is a worker process that is still importing the main script.
+
+    A script that attaches at its top level would otherwise make a rank of every spawned
+    DataLoader worker. Processes that attach in their own function are ranks, and are not here.
+    """
+    return bool(getattr(multiprocessing.current_process(), "_inheriting", False))
