@@ -1,0 +1,60 @@
+"""Who may call an endpoint, as FastAPI dependencies, and JSON answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Depends, Request, Response
+
+from vramscope_protocol.errors import NOT_FOUND, VramscopeError
+from vramscope_server.auth.credentials import identify
+from vramscope_server.auth.principal import CONTROL, VIEW, Principal
+from vramscope_server.context import Context, context_of
+
+
+async def _principal(request: Request) -> Principal:
+    return await identify(request, context_of(request).authenticator)
+
+
+AnyCaller = Annotated[Principal, Depends(_principal)]
+"""Whoever has a valid token, with any scope."""
+
+
+def _viewer(caller: AnyCaller) -> Principal:
+    caller.require(VIEW)
+    return caller
+
+
+def _controller(caller: AnyCaller) -> Principal:
+    caller.require(CONTROL)
+    return caller
+
+
+Viewer = Annotated[Principal, Depends(_viewer)]
+Controller = Annotated[Principal, Depends(_controller)]
+Server = Annotated[Context, Depends(context_of)]
+
+
+def json_response(body: Any, status: int = 200) -> Response:
+    """Plain data as JSON. Long columns make validation and pydantic's encoder too dear here."""
+    return Response(msgspec.json.encode(body), status, media_type="application/json")
+
+
+def run_id_of(context: Context, run: str) -> str:
+    """Id of a run, given its id or its name.
+
+    Raises:
+        VramscopeError: ``not_found``.
+    """
+    run_id = context.registry.find(run)
+    if run_id is None:
+        raise VramscopeError(NOT_FOUND, f"no run with the id or the name {run!r}")
+    return run_id
+
+
+def field_names(fields: str | None) -> list[str] | None:
+    """Names of a comma-separated list; None when nothing was named."""
+    if fields is None:
+        return None
+    return [name for name in (part.strip() for part in fields.split(",")) if name]

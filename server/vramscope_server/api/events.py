@@ -1,0 +1,32 @@
+"""``/api/v1/runs/{run}/events``: what happened once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from vramscope_server.api.access import Server, Viewer, json_response, run_id_of
+from vramscope_server.store import events
+
+router = APIRouter(tags=["events"])
+
+
+@router.get("/runs/{run}/events")
+async def list_events(
+    run: str,
+    server: Server,
+    _caller: Viewer,
+    start_ns: int | None = None,
+    end_ns: int | None = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    kind: str | None = None,
+) -> Response:
+    """The last ``limit`` events of the range, oldest first."""
+    run_id = run_id_of(server, run)
+    found = await server.store.read(
+        lambda c: events.list_events(
+            c, run_id, start_ns=start_ns, end_ns=end_ns, limit=limit, kind=kind
+        )
+    )
+    return json_response({"events": found})

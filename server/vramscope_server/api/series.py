@@ -1,0 +1,45 @@
+"""``/api/v1/runs/{run}/series``: counters over time; and what each series means."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Response
+
+from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
+from vramscope_protocol.series import SERIES
+from vramscope_server.api.access import Server, Viewer, field_names, json_response, run_id_of
+
+router = APIRouter(tags=["series"])
+
+MAX_POINTS: Final = 20_000
+MAX_FIELDS: Final = 64
+
+
+@router.get("/runs/{run}/series")
+async def get_series(
+    run: str,
+    server: Server,
+    _caller: Viewer,
+    fields: Annotated[str, Query(description="names of series, separated by commas")],
+    rank: Annotated[int, Query(ge=0)] = 0,
+    start_ns: int | None = None,
+    end_ns: int | None = None,
+    points: Annotated[int, Query(ge=1, le=MAX_POINTS)] = 2000,
+) -> Response:
+    """Minimum, mean and maximum per point; ``resolution_ms`` 0 means raw samples."""
+    names = field_names(fields)
+    if not names or len(names) > MAX_FIELDS:
+        raise VramscopeError(
+            BAD_REQUEST, f"fields: expected 1 to {MAX_FIELDS} names, got {len(names or [])}"
+        )
+    series = await server.store.read_series(
+        run_id_of(server, run), rank, names, start_ns=start_ns, end_ns=end_ns, points=points
+    )
+    return json_response(series.payload(rank))
+
+
+@router.get("/series-names")
+async def list_series_names(_caller: Viewer) -> Response:
+    """Every well-known series with its unit and its definition."""
+    return json_response({"series": list(SERIES.values())})

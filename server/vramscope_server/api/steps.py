@@ -1,0 +1,30 @@
+"""``/api/v1/runs/{run}/steps``: one exact row per optimizer step."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from vramscope_server.api.access import Server, Viewer, field_names, json_response, run_id_of
+from vramscope_server.api.series import MAX_POINTS
+
+router = APIRouter(tags=["steps"])
+
+
+@router.get("/runs/{run}/steps")
+async def get_steps(
+    run: str,
+    server: Server,
+    _caller: Viewer,
+    rank: Annotated[int, Query(ge=0)] = 0,
+    start: Annotated[int | None, Query(description="first step")] = None,
+    end: Annotated[int | None, Query(description="last step, included")] = None,
+    fields: str | None = None,
+    points: Annotated[int | None, Query(ge=1, le=MAX_POINTS)] = None,
+) -> Response:
+    """Rows as they were measured; with ``points`` the highest of each bin, never a mean."""
+    steps = await server.store.read_steps(
+        run_id_of(server, run), rank, field_names(fields), start=start, end=end, points=points
+    )
+    return json_response(steps.payload())

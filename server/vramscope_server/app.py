@@ -1,0 +1,149 @@
+"""The application: its parts, its routes, and the order in which they start and stop."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from vramscope_server import pages
+from vramscope_server.activity import Activity, ActivityMonitor
+from vramscope_server.agent_directory import AgentDirectory
+from vramscope_server.api import audit, commands, events, health, runs, series, session, steps
+from vramscope_server.auth.authenticator import Authenticator
+from vramscope_server.auth.gate import Gate
+from vramscope_server.commands.coordinator import Coordinator
+from vramscope_server.context import Context
+from vramscope_server.error_response import install_error_handlers
+from vramscope_server.ingest import Ingest, IngestLimits
+from vramscope_server.live.endpoint import LiveEndpoint
+from vramscope_server.live.hub import Hub
+from vramscope_server.plotly_bundle import plotly_router
+from vramscope_server.process import process_alive
+from vramscope_server.registry import Registry
+from vramscope_server.security_headers import SecurityHeaders
+from vramscope_server.settings import Settings
+from vramscope_server.store.store import Store
+from vramscope_server.version import server_software, server_version
+
+
+class Application:
+    """ASGI application of one server, with the parts that it consists of."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.activity = Activity(
+            lambda: context.ingest.connection_count + context.live.connection_count
+        )
+        self._stopped = False
+        door = Gate(_Split(context, self._rest()), context.settings)
+        self._app = ActivityMonitor(SecurityHeaders(door), self.activity)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, one connection, or the life of the process."""
+        await self._app(scope, receive, send)
+
+    async def start(self) -> None:
+        """Load what the store knows, and take up what was open. Nothing is served before."""
+        await self.context.ingest.start()
+        await self.context.coordinator.start()
+        self.context.ready = True
+
+    async def stop(self) -> None:
+        """End in stages, each against its own deadline. Stopping twice is harmless.
+
+        1. ``/readyz`` says no, and new peers are refused.
+        2. Browsers are told that the server is shutting down, and closed.
+        3. Commands write down where they are; they go on at the next start.
+        4. Agents are told, and what they have sent is committed and acknowledged.
+        5. The store is closed.
+        """
+        if self._stopped:
+            return
+        self._stopped = True
+        context = self.context
+        context.ready = False
+        await context.live.shut_down()
+        context.hub.close()
+        await context.coordinator.stop()
+        await context.ingest.stop()
+        context.store.close()
+
+    def _rest(self) -> FastAPI:
+        @asynccontextmanager
+        async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+            await self.start()
+            try:
+                yield
+            finally:
+                await self.stop()
+
+        # No documentation pages: FastAPI's load their scripts from another origin.
+        app = FastAPI(
+            title="vramscope",
+            version=server_version(),
+            docs_url=None,
+            redoc_url=None,
+            lifespan=lifespan,
+        )
+        app.state.context = self.context
+        install_error_handlers(app)
+        api = APIRouter(prefix="/api/v1")
+        for module in (runs, series, steps, events, commands, session, audit):
+            api.include_router(module.router)
+        app.include_router(api)
+        app.include_router(health.router)
+        app.include_router(session.login_router)
+        app.include_router(plotly_router())
+        app.include_router(pages.router)
+        app.mount("/static", pages.PageFiles())
+        return app
+
+
+class _Split:
+    """Sends the two websockets past FastAPI, which would cost each message more than its work."""
+
+    def __init__(self, context: Context, rest: ASGIApp) -> None:
+        self._context = context
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket" and scope["path"] == "/ws/agent":
+            await self._context.ingest(scope, receive, send)
+        elif scope["type"] == "websocket" and scope["path"] == "/ws/live":
+            await self._context.live(scope, receive, send)
+        else:
+            await self._rest(scope, receive, send)
+
+
+def create_app(settings: Settings) -> Application:
+    """Build one server. Nothing is shared with another one in the same process.
+
+    Raises:
+        VramscopeError: the database cannot be opened.
+    """
+    limits = settings.limits
+    store = Store.open(settings.database)
+    authenticator = Authenticator(store, limits, settings.token)
+    registry = Registry(time.time_ns, settings.lost_after_s, socket.gethostname(), process_alive)
+    directory = AgentDirectory()
+    hub = Hub(registry, limits)
+    coordinator = Coordinator(store, registry, directory, hub, limits)
+    ingest = Ingest(
+        store,
+        registry,
+        directory,
+        hub,
+        coordinator,
+        authenticator.authenticate_agent,
+        software=server_software(),
+        limits=IngestLimits(max_message_bytes=limits.max_message_bytes),
+    )
+    live = LiveEndpoint(hub, registry, authenticator, limits)
+    return Application(
+        Context(settings, store, authenticator, registry, directory, hub, coordinator, ingest, live)
+    )

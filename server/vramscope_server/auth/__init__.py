@@ -1,0 +1,1 @@
+"""Who may do what: tokens, browser sessions, and the checks against foreign web pages."""

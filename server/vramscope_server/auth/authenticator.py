@@ -1,0 +1,197 @@
+"""From a secret to a principal: the fixed token, stored tokens, browser sessions.
+
+The secret of this server's life (``--token``, or the one made at start and printed in the URL)
+is valid as often as it is used while the server runs: the page can be reloaded and a second
+browser can be opened with the same URL. What the browser keeps is a session of its own, stored
+hashed, so that it survives a restart of the server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Final
+
+from sqlalchemy import Connection
+
+from vramscope_protocol.errors import AUTH_FAILED, VramscopeError
+from vramscope_server.auth.principal import SCOPES, Principal
+from vramscope_server.auth.throttle import Throttle
+from vramscope_server.settings import Limits
+from vramscope_server.store import tokens
+from vramscope_server.store.store import Store
+from vramscope_server.store.tokens import TokenRecord
+
+_MAX_CACHED: Final = 1024
+_FAILURES_PER_S: Final = 1 / 6
+_SESSION: Final = "session"
+
+
+class Authenticator:
+    """Checks secrets against the fixed token and the store.
+
+    Args:
+        store: where tokens and sessions are.
+        limits: bounds on failures and on how long an answer is trusted.
+        fixed_token: the token that was given as an option, or None to make one for this life.
+    """
+
+    def __init__(self, store: Store, limits: Limits, fixed_token: str | None = None) -> None:
+        self._store = store
+        self._limits = limits
+        self.fixed_token = fixed_token or secrets.token_urlsafe(32)
+        self._fixed_digest = _digest(self.fixed_token)
+        # Sessions of a token given as an option end when the option changes. Sessions of a token
+        # made at start outlive it: only this machine's user could read it.
+        self._fixed_parent = (
+            f"fixed:{_fingerprint(self._fixed_digest)}" if fixed_token else "fixed:made-at-start"
+        )
+        self._failures = Throttle(
+            "wrong tokens", limits.auth_failures, _FAILURES_PER_S, limits.auth_addresses
+        )
+        self._cache: OrderedDict[tuple[str, bytes], tuple[Principal, float]] = OrderedDict()
+
+    async def verify_token(self, secret: str, address: str) -> Principal:
+        """Who presents this token from ``address``.
+
+        A token that was good before is looked up even while its address is being slowed down, so
+        that a misconfigured process does not lock its neighbours out.
+
+        Raises:
+            VramscopeError: ``auth_failed``, ``token_expired`` or ``rate_limited``.
+        """
+        digest = _digest(secret)
+        cached = self._cached("token", digest)
+        if cached is not None:
+            cached.require_unexpired()
+            return cached
+        if ("token", digest) not in self._cache:
+            self._failures.check(address)
+        try:
+            principal = await self._look_up_token(secret, digest)
+        except VramscopeError:
+            self._failures.use(address)
+            raise
+        self._remember("token", digest, principal)
+        return principal
+
+    async def verify_session(self, secret: str) -> Principal:
+        """Whose browser session this is.
+
+        Raises:
+            VramscopeError: ``auth_failed`` or ``token_expired``.
+        """
+        digest = _digest(secret)
+        cached = self._cached(_SESSION, digest)
+        if cached is not None:
+            cached.require_unexpired()
+            return cached
+        principal = await self._store.read(lambda c: self._find_session(c, secret))
+        self._remember(_SESSION, digest, principal)
+        return principal
+
+    async def authenticate_agent(self, token: str, address: str) -> frozenset[str]:
+        """Scopes of the token that an agent presents.
+
+        Raises:
+            VramscopeError: as :meth:`verify_token`.
+        """
+        return (await self.verify_token(token, address)).scopes
+
+    async def open_session(self, token: str, address: str) -> str:
+        """Exchange a token for the secret of a new browser session.
+
+        Raises:
+            VramscopeError: as :meth:`verify_token`.
+        """
+        principal = await self.verify_token(token, address)
+        expires_ns = time.time_ns() + int(self._limits.session_s * 1e9)
+        if principal.expires_ns is not None:
+            expires_ns = min(expires_ns, principal.expires_ns)
+        parent = await self._parent_of(token)
+
+        def insert(connection: Connection) -> str:
+            secret, _record = tokens.create_token(
+                connection,
+                principal.name,
+                principal.scopes,
+                time.time_ns(),
+                expires_ns=expires_ns,
+                kind=_SESSION,
+                parent=parent,
+            )
+            return secret
+
+        return await self._store.write(insert)
+
+    async def close_session(self, secret: str) -> None:
+        """Sign the browser out. A session that is not known is signed out already."""
+
+        def revoke(connection: Connection) -> None:
+            record = tokens.find_token(connection, secret)
+            if record is not None and record.kind == _SESSION:
+                tokens.revoke_token(connection, record.id, time.time_ns())
+
+        await self._store.write(revoke)
+        self._cache.pop((_SESSION, _digest(secret)), None)
+
+    async def _look_up_token(self, secret: str, digest: bytes) -> Principal:
+        if hmac.compare_digest(digest, self._fixed_digest):
+            return Principal("owner", SCOPES, None, _fingerprint(digest))
+        record = await self._store.read(lambda c: tokens.find_token(c, secret))
+        if record is None or record.kind == _SESSION:
+            raise VramscopeError(AUTH_FAILED, "the token is not known to this server")
+        return _principal(record, digest)
+
+    async def _parent_of(self, token: str) -> str:
+        if hmac.compare_digest(_digest(token), self._fixed_digest):
+            return self._fixed_parent
+        record = await self._store.read(lambda c: tokens.find_token(c, token))
+        return str(record.id) if record is not None else ""
+
+    def _find_session(self, connection: Connection, secret: str) -> Principal:
+        record = tokens.find_token(connection, secret)
+        if record is None or record.kind != _SESSION:
+            raise VramscopeError(AUTH_FAILED, "the session is not known to this server")
+        if record.parent.startswith("fixed:"):
+            if record.parent != self._fixed_parent:
+                raise VramscopeError(AUTH_FAILED, "the token behind this session has changed")
+        else:
+            parents = {str(token.id): token for token in tokens.list_tokens(connection)}
+            parent = parents.get(record.parent)
+            if parent is None or parent.revoked_ns is not None:
+                raise VramscopeError(AUTH_FAILED, "the token behind this session has been revoked")
+        return _principal(record, _digest(secret))
+
+    def _cached(self, kind: str, digest: bytes) -> Principal | None:
+        entry = self._cache.get((kind, digest))
+        if entry is None or time.monotonic() - entry[1] > self._limits.auth_cache_s:
+            return None
+        return entry[0]
+
+    def _remember(self, kind: str, digest: bytes, principal: Principal) -> None:
+        self._cache[kind, digest] = (principal, time.monotonic())
+        self._cache.move_to_end((kind, digest))
+        while len(self._cache) > _MAX_CACHED:
+            self._cache.popitem(last=False)
+
+
+def _digest(secret: str) -> bytes:
+    # Secrets made here are 256 random bits, so that one round of SHA-256 is enough.
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+
+
+def _fingerprint(digest: bytes) -> str:
+    return digest.hex()[:12]
+
+
+def _principal(record: TokenRecord, digest: bytes) -> Principal:
+    if record.revoked_ns is not None:
+        raise VramscopeError(AUTH_FAILED, f"the token {record.name!r} has been revoked")
+    principal = Principal(record.name, record.scopes, record.expires_ns)
+    principal.require_unexpired()
+    return replace(principal, fingerprint=_fingerprint(digest))

@@ -1,0 +1,113 @@
+"""The server's outer door: what no endpoint has to check for itself.
+
+Refused here, before a handler sees it: a foreign ``Host`` on a loopback server, a foreign
+``Origin`` on every websocket and on every request that changes something, a request of a browser
+that does not say where it comes from, and a body that is too large.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from vramscope_protocol.errors import (
+    BAD_REQUEST,
+    CLOSE_CODES,
+    INTERNAL,
+    ORIGIN_REFUSED,
+    TOO_LARGE,
+    VramscopeError,
+)
+from vramscope_server.auth.credentials import SESSION_COOKIE
+from vramscope_server.auth.origin import check_host, check_origin
+from vramscope_server.error_response import error_response
+from vramscope_server.settings import Settings
+
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Gate:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it with the reason why not."""
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
+            return
+        try:
+            headers = Headers(scope=scope)
+            self._check_host(headers)
+            if scope["type"] == "websocket":
+                _check_websocket(headers)
+            else:
+                _check_request(scope["method"], headers)
+                _check_body(headers, self._settings.limits.max_body_bytes)
+        except VramscopeError as error:
+            if scope["type"] == "websocket":
+                await _deny_websocket(scope, receive, send, error)
+            else:
+                await error_response(error)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check_host(self, headers: Headers) -> None:
+        if self._settings.is_loopback:
+            check_host(headers.get("host", ""), self._settings.allow_hosts)
+
+
+def _check_websocket(headers: Headers) -> None:
+    origin = headers.get("origin")
+    if origin is not None:  # browsers always send it, agents never do
+        check_origin(origin, headers.get("host", ""))
+    elif _has_cookie_only(headers):
+        raise VramscopeError(ORIGIN_REFUSED, "expected an Origin beside the session cookie")
+
+
+def _check_request(method: str, headers: Headers) -> None:
+    if method in _SAFE_METHODS:
+        return
+    origin = headers.get("origin")
+    if origin is not None:
+        check_origin(origin, headers.get("host", ""))
+    elif headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        raise VramscopeError(ORIGIN_REFUSED, "expected a request of a page of this server")
+    elif _has_cookie_only(headers) and "sec-fetch-site" not in headers:
+        raise VramscopeError(ORIGIN_REFUSED, "expected an Origin beside the session cookie")
+
+
+def _check_body(headers: Headers, max_bytes: int) -> None:
+    length = headers.get("content-length")
+    if length is None:
+        # The server reads bodies only with a declared length: nothing of ours streams one up.
+        if "transfer-encoding" in headers:
+            raise VramscopeError(BAD_REQUEST, "expected a Content-Length, got a chunked body")
+        return
+    if not length.isdecimal() or int(length) > max_bytes:
+        raise VramscopeError(
+            TOO_LARGE, f"expected a body of at most {max_bytes} bytes, got {length}"
+        )
+
+
+def _has_cookie_only(headers: Headers) -> bool:
+    return f"{SESSION_COOKIE}=" in headers.get("cookie", "") and "authorization" not in headers
+
+
+async def _deny_websocket(
+    scope: Scope, receive: Receive, send: Send, error: VramscopeError
+) -> None:
+    await receive()  # websocket.connect, which has to be taken before it may be answered
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        code = CLOSE_CODES.get(error.code, CLOSE_CODES[INTERNAL])
+        await send({"type": "websocket.close", "code": code, "reason": error.message})
+        return
+
+    async def send_denial(message: Message) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    await error_response(error)({**scope, "type": "http"}, receive, send_denial)

@@ -1,0 +1,55 @@
+"""Who is asking, and what they may do."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from vramscope_protocol.errors import FORBIDDEN, TOKEN_EXPIRED, VramscopeError
+
+VIEW: Final = "view"
+CONTROL: Final = "control"
+AGENT: Final = "agent"
+SCOPES: Final = frozenset({VIEW, CONTROL, AGENT})
+"""``view`` reads, ``control`` sends commands that change a job, ``agent`` delivers data."""
+
+
+@dataclass(frozen=True)
+class Principal:
+    """One authenticated caller.
+
+    Args:
+        name: name of the token, for the audit log.
+        scopes: what the token allows.
+        expires_ns: when it stops to, or None.
+        fingerprint: start of the token's hash: tells callers apart without the secret.
+    """
+
+    name: str
+    scopes: frozenset[str]
+    expires_ns: int | None = None
+    fingerprint: str = ""
+
+    def require(self, scope: str) -> None:
+        """Let the caller pass only with ``scope``.
+
+        Raises:
+            VramscopeError: ``forbidden`` or ``token_expired``.
+        """
+        self.require_unexpired()
+        if scope not in self.scopes:
+            raise VramscopeError(
+                FORBIDDEN,
+                f"expected a token with the scope {scope!r}, "
+                f"got {', '.join(sorted(self.scopes)) or 'none'}",
+            )
+
+    def require_unexpired(self) -> None:
+        """Let the caller pass only while the token is valid.
+
+        Raises:
+            VramscopeError: ``token_expired``.
+        """
+        if self.expires_ns is not None and time.time_ns() >= self.expires_ns:
+            raise VramscopeError(TOKEN_EXPIRED, f"the token {self.name!r} has expired")

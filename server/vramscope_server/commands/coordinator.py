@@ -1,0 +1,302 @@
+"""Carries commands to the ranks and gathers their answers, across reconnects and restarts.
+
+A command is committed to the store, with its line in the audit log, before any rank hears of it.
+After that the coordinator only waits: for ranks to connect, for their answers, for the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from sqlalchemy import Connection
+
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.errors import CONFLICT, FORBIDDEN, NOT_FOUND, RATE_LIMITED, VramscopeError
+from vramscope_protocol.messages import Command, CommandUpdate
+from vramscope_server.auth.throttle import Throttle
+from vramscope_server.commands.ledger import Ledger
+from vramscope_server.commands.record import CommandRecord, RankAnswer, record_from_dict
+from vramscope_server.commands.request import CommandRequest, Issuer, make_record
+from vramscope_server.commands.verdict import give_up, next_check_ns
+from vramscope_server.settings import Limits
+from vramscope_server.store import command_log
+from vramscope_server.store.store import Store
+
+_logger = logging.getLogger("vramscope.commands")
+
+_POSTS_PER_S: Final = 1.0
+_MAX_CALLERS: Final = 1024
+
+
+class RunDirectory(Protocol):
+    """What the coordinator reads of the registry."""
+
+    def run(self, run_id: str) -> dict[str, Any] | None:
+        """One run with its ranks."""
+        ...
+
+    def find(self, run: str) -> str | None:
+        """Id of a run, given its id or its name."""
+        ...
+
+
+class CommandCarrier(Protocol):
+    """Hands a command to a connected rank."""
+
+    def send_command(self, run_id: str, rank: int, command: Command) -> bool:
+        """Queue the command on the rank's connection; False if there is none."""
+        ...
+
+
+class CommandAudience(Protocol):
+    """Who is told how a command is doing."""
+
+    def publish_command(self, run_id: str, command: dict[str, Any]) -> None:
+        """Hand the present state of a command on."""
+        ...
+
+    def publish_event(self, run_id: str, event: dict[str, Any]) -> None:
+        """Hand an event on."""
+        ...
+
+
+class Coordinator:
+    """The commands of all runs. Lives on the event loop; only storing is awaited."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: RunDirectory,
+        carrier: CommandCarrier,
+        audience: CommandAudience,
+        limits: Limits,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._carrier = carrier
+        self._audience = audience
+        self._limits = limits
+        self._clock_ns = clock_ns
+        self._ledger = Ledger(store)
+        self._throttle = Throttle("commands", limits.command_burst, _POSTS_PER_S, _MAX_CALLERS)
+        self._open: dict[str, CommandRecord] = {}
+        self._recent: OrderedDict[str, CommandRecord] = OrderedDict()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    async def start(self) -> None:
+        """Take up the commands that were open when the server stopped."""
+        self._ledger.start()
+        give_up_from_ns = self._clock_ns() + int(self._limits.command_restart_s * 1e9)
+        for command in await self._store.read(command_log.unfinished):
+            record = record_from_dict(command["run"], command)
+            # Whether a rank got it before the restart is not known: assume it did, and give it
+            # time to reconnect and to send the receipt that it still holds.
+            record.sent.update(record.ranks)
+            record.not_before_ns = give_up_from_ns
+            self._open[record.id] = record
+            if record.is_final:  # answered while the server went down
+                self._settle(record)
+            else:
+                self._schedule(record)
+
+    async def stop(self) -> None:
+        """Stop waiting; what is open is taken up again at the next start."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        await self._ledger.stop()
+
+    async def submit(self, run: str, request: CommandRequest, issuer: Issuer) -> CommandRecord:
+        """Accept a command and hand it to every rank that is connected.
+
+        The same request with the same id is accepted once and answered as often as it comes.
+
+        Raises:
+            VramscopeError: ``not_found``, ``bad_request``, ``forbidden``, ``conflict``,
+                ``rate_limited``, or ``internal`` if it could not be stored.
+        """
+        run_id, state = self._target(run)
+        caller = issuer.principal.fingerprint or issuer.address
+        self._throttle.check(caller)
+        self._throttle.use(caller)
+        try:
+            record = make_record(
+                request,
+                run_id,
+                [rank["rank"] for rank in state["ranks"]],
+                issuer,
+                self._clock_ns(),
+                self._limits.command_deadline_s,
+            )
+        except VramscopeError as error:
+            if error.code == FORBIDDEN:
+                await self._ledger.refuse(run_id, request, issuer, self._clock_ns(), error.message)
+            raise
+        known = await self._known(record.id)
+        if known is not None:
+            return _same_or_conflict(known, record)
+        self._check_room(run_id, state)
+        self._open[record.id] = record
+        try:
+            accepted = await self._ledger.accept(record, issuer.address)
+        except BaseException:
+            del self._open[record.id]
+            raise
+        if not accepted:  # another server on the same database was given the same id
+            del self._open[record.id]
+            stored = await self._known(record.id)
+            if stored is None:
+                raise VramscopeError(CONFLICT, f"the id {record.id} is taken")
+            return _same_or_conflict(stored, record)
+        self._refuse_ended_ranks(record, state)
+        for rank in record.open_ranks:
+            self._send(record, rank)
+        self._settle(record)
+        return record
+
+    async def find(self, run: str, command_id: str) -> dict[str, Any]:
+        """One command of a run, receipts included.
+
+        Raises:
+            VramscopeError: ``not_found``.
+        """
+        run_id = self._registry.find(run)
+        record = await self._known(command_id)
+        if run_id is None or record is None or record.run_id != run_id:
+            raise VramscopeError(NOT_FOUND, f"no command {command_id!r} in the run {run!r}")
+        return record.as_dict()
+
+    async def list(self, run_id: str, limit: int) -> list[dict[str, Any]]:
+        """Commands of a run, newest first; what is not stored yet is shown as it is."""
+
+        def read(connection: Connection) -> list[dict[str, Any]]:
+            return command_log.list_commands(connection, run_id, limit=limit)
+
+        records = [record_from_dict(run_id, stored) for stored in await self._store.read(read)]
+        return [
+            (self._open.get(record.id) or self._recent.get(record.id) or record).as_dict()
+            for record in records
+        ]
+
+    def command_update(self, run_id: str, rank: int, update: CommandUpdate) -> None:
+        """Take what a rank says about a command. Ingest has it stored already or soon will."""
+        record = self._open.get(update.id) or self._recent.get(update.id)
+        if record is None or record.run_id != run_id:
+            _logger.info("rank %d of %s answered an unknown command %s", rank, run_id, update.id)
+            return
+        receipt = update.receipt or Receipt(update.state)
+        answer = RankAnswer(update.state, update.time_ns, receipt)
+        if record.answer(rank, answer):
+            self._settle(record)
+
+    def rank_connected(self, run_id: str, rank: int) -> None:
+        """Hand a rank everything that waits for it. What it had before, it runs only once."""
+        for record in tuple(self._open.values()):
+            if record.run_id == run_id and rank in record.open_ranks:
+                self._send(record, rank)
+
+    def rank_disconnected(self, run_id: str, rank: int) -> None:
+        """A rank that said goodbye will not answer any more; one that did not may come back."""
+        run = self._registry.run(run_id)
+        if run is None:
+            return
+        for record in tuple(self._open.values()):
+            if record.run_id == run_id and rank in record.open_ranks:
+                self._refuse_ended_ranks(record, run)
+                self._settle(record)
+
+    def _target(self, run: str) -> tuple[str, dict[str, Any]]:
+        run_id = self._registry.find(run)
+        state = self._registry.run(run_id) if run_id is not None else None
+        if run_id is None or state is None:
+            raise VramscopeError(NOT_FOUND, f"no run with the id or the name {run!r}")
+        return run_id, state
+
+    def _check_room(self, run_id: str, state: dict[str, Any]) -> None:
+        if state["state"] == "ended":
+            raise VramscopeError(CONFLICT, f"the run {state['name']!r} has ended")
+        waiting = sum(record.run_id == run_id for record in self._open.values())
+        if waiting >= self._limits.command_open:
+            raise VramscopeError(
+                RATE_LIMITED,
+                f"expected at most {self._limits.command_open} unfinished commands a run, "
+                f"got {waiting}",
+            )
+
+    async def _known(self, command_id: str) -> CommandRecord | None:
+        record = self._open.get(command_id) or self._recent.get(command_id)
+        if record is not None:
+            return record
+
+        def read(connection: Connection) -> dict[str, Any] | None:
+            return command_log.get_command(connection, command_id)
+
+        stored = await self._store.read(read)
+        return None if stored is None else record_from_dict(stored["run"], stored)
+
+    def _refuse_ended_ranks(self, record: CommandRecord, run: dict[str, Any]) -> None:
+        ended = {rank["rank"] for rank in run["ranks"] if rank["state"] == "ended"}
+        for rank in record.open_ranks:
+            if rank in ended:
+                message = f"Rank {rank} has ended. Nothing was changed."
+                receipt = Receipt("refused", message=message, dry_run=record.dry_run)
+                record.answer(rank, RankAnswer("refused", self._clock_ns(), receipt, True))
+
+    def _send(self, record: CommandRecord, rank: int) -> None:
+        left_s = (record.deadline_ns - self._clock_ns()) / 1e9
+        if left_s <= 0:
+            return
+        command = Command(
+            id=record.id,
+            name=record.name,
+            params=record.params,
+            dry_run=record.dry_run,
+            deadline_s=left_s,
+            issued_by=record.issued_by,
+        )
+        if self._carrier.send_command(record.run_id, rank, command):
+            record.sent.add(rank)
+
+    def _settle(self, record: CommandRecord) -> None:
+        """Store, tell and file a record whose answers have changed, and wait for the others."""
+        self._ledger.note(record)
+        self._audience.publish_command(record.run_id, record.as_dict())
+        if record.is_final:
+            self._audience.publish_event(record.run_id, self._ledger.finish(record))
+            self._open.pop(record.id, None)
+            self._recent[record.id] = record
+            self._recent.move_to_end(record.id)
+            while len(self._recent) > self._limits.command_recent:
+                self._recent.popitem(last=False)
+        self._schedule(record)
+
+    def _schedule(self, record: CommandRecord) -> None:
+        timer = self._timers.pop(record.id, None)
+        if timer is not None:
+            timer.cancel()
+        due_ns = next_check_ns(record, self._limits)
+        if due_ns is not None:
+            delay_s = max(0.0, (due_ns - self._clock_ns()) / 1e9)
+            loop = asyncio.get_running_loop()
+            self._timers[record.id] = loop.call_later(delay_s, self._check, record)
+
+    def _check(self, record: CommandRecord) -> None:
+        """Give up on the ranks whose time is over."""
+        if give_up(record, self._clock_ns(), self._limits):
+            self._settle(record)
+        else:
+            self._schedule(record)
+
+
+def _same_or_conflict(known: CommandRecord, wanted: CommandRecord) -> CommandRecord:
+    if not known.same_request(wanted):
+        raise VramscopeError(
+            CONFLICT, f"the id {wanted.id} belongs to another command ({known.name}) already"
+        )
+    return known

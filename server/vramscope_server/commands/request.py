@@ -1,0 +1,95 @@
+"""What a person asks for, checked against the declared commands and the ranks of the run."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from vramscope_protocol.commands import check_params, command_spec
+from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
+from vramscope_server.auth.principal import Principal
+from vramscope_server.commands.record import CommandRecord
+
+Origin = Literal["browser", "cli", "api"]
+
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True)
+class Issuer:
+    """Who asks, by which way, and from where."""
+
+    principal: Principal
+    origin: Origin
+    address: str
+
+
+@dataclass(frozen=True)
+class CommandRequest:
+    """A command as it was asked for."""
+
+    name: str
+    ranks: list[int] | Literal["all"] = "all"
+    params: dict[str, Any] | None = None
+    dry_run: bool = False
+    deadline_s: float = 30.0
+    id: str | None = None
+
+
+def make_record(
+    request: CommandRequest,
+    run_id: str,
+    run_ranks: list[int],
+    issuer: Issuer,
+    now_ns: int,
+    max_deadline_s: float,
+) -> CommandRecord:
+    """Check a request in every part and make the record of the command.
+
+    Raises:
+        VramscopeError: ``bad_request`` or ``forbidden``, with what was expected and what came.
+    """
+    spec = command_spec(request.name)
+    params = request.params or {}
+    check_params(spec, params, dry_run=request.dry_run)
+    issuer.principal.require(spec.right)
+    if not 0 < request.deadline_s <= max_deadline_s:
+        raise VramscopeError(
+            BAD_REQUEST,
+            f"deadline_s: expected more than 0 and at most {max_deadline_s:g} seconds, "
+            f"got {request.deadline_s:g}",
+        )
+    if request.id is not None and not _ID.fullmatch(request.id):
+        raise VramscopeError(
+            BAD_REQUEST,
+            f"id: expected 1 to 64 letters, digits, '-' or '_', got {request.id[:80]!r}",
+        )
+    return CommandRecord(
+        id=request.id or uuid.uuid4().hex,
+        run_id=run_id,
+        name=spec.name,
+        params=params,
+        dry_run=request.dry_run,
+        ranks=_target_ranks(request.ranks, run_ranks),
+        issued_by=issuer.principal.name,
+        origin=issuer.origin,
+        created_ns=now_ns,
+        deadline_ns=now_ns + int(request.deadline_s * 1e9),
+    )
+
+
+def _target_ranks(wanted: list[int] | Literal["all"], run_ranks: list[int]) -> list[int]:
+    if wanted == "all":
+        if not run_ranks:
+            raise VramscopeError(BAD_REQUEST, "ranks: this run has no rank yet")
+        return sorted(run_ranks)
+    unknown = sorted(set(wanted) - set(run_ranks))
+    if not wanted or unknown:
+        known = ", ".join(str(rank) for rank in sorted(run_ranks)[:16]) or "none"
+        got = ", ".join(str(rank) for rank in unknown[:16]) or "none"
+        raise VramscopeError(
+            BAD_REQUEST, f"ranks: expected 'all' or some of the ranks {known}, got {got}"
+        )
+    return sorted(set(wanted))

@@ -1,0 +1,55 @@
+"""When the server stops waiting for a rank, and what it says then. Pure: the clock is passed in."""
+
+from __future__ import annotations
+
+from vramscope_protocol.commands import Receipt
+from vramscope_server.commands.record import CommandRecord, RankAnswer
+from vramscope_server.settings import Limits
+
+
+def give_up_ns(record: CommandRecord, rank: int, limits: Limits) -> int:
+    """Time from which a rank without a final answer is given up.
+
+    A rank that never got the command is given up at the deadline. One that got it has its own
+    clock and its own deadline, so that its word, which is better than ours, gets some time more.
+    """
+    answer = record.answers.get(rank)
+    if answer is not None and answer.state == "running":
+        grace_s = limits.command_run_s
+    elif rank in record.sent:
+        grace_s = limits.command_grace_s
+    else:
+        grace_s = 0.0
+    return max(record.deadline_ns + int(grace_s * 1e9), record.not_before_ns)
+
+
+def next_check_ns(record: CommandRecord, limits: Limits) -> int | None:
+    """Time at which the next rank is given up; None when nothing is waited for."""
+    return min((give_up_ns(record, rank, limits) for rank in record.open_ranks), default=None)
+
+
+def give_up(record: CommandRecord, now_ns: int, limits: Limits) -> bool:
+    """Answer for every rank whose time is over; whether there was one."""
+    due = [rank for rank in record.open_ranks if now_ns >= give_up_ns(record, rank, limits)]
+    for rank in due:
+        record.answer(rank, _verdict(record, rank, now_ns))
+    return bool(due)
+
+
+def _verdict(record: CommandRecord, rank: int, now_ns: int) -> RankAnswer:
+    waited_s = (now_ns - record.created_ns) / 1e9
+    answer = record.answers.get(rank)
+    if answer is not None and answer.state == "running":
+        state = "failed"
+        message = f"Rank {rank} began the command and has not answered for {waited_s:.0f} s."
+    elif rank in record.sent:
+        state = "expired"
+        message = (
+            f"Rank {rank} did not answer within {waited_s:.0f} s. "
+            "It is not known whether the command ran."
+        )
+    else:
+        state = "expired"
+        message = f"Rank {rank} was not connected within {waited_s:.0f} s. Nothing was changed."
+    receipt = Receipt(state, message=message, dry_run=record.dry_run)
+    return RankAnswer(state, now_ns, receipt, by_server=True)

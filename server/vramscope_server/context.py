@@ -1,0 +1,43 @@
+"""The parts of one running server, and how a request reaches them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from starlette.requests import HTTPConnection
+
+from vramscope_server.agent_directory import AgentDirectory
+from vramscope_server.auth.authenticator import Authenticator
+from vramscope_server.commands.coordinator import Coordinator
+from vramscope_server.ingest import Ingest
+from vramscope_server.live.endpoint import LiveEndpoint
+from vramscope_server.live.hub import Hub
+from vramscope_server.registry import Registry
+from vramscope_server.settings import Settings
+from vramscope_server.store.store import Store
+
+
+@dataclass
+class Context:
+    """Everything that one server consists of. Two servers in one process share nothing."""
+
+    settings: Settings
+    store: Store
+    authenticator: Authenticator
+    registry: Registry
+    directory: AgentDirectory
+    hub: Hub
+    coordinator: Coordinator
+    ingest: Ingest
+    live: LiveEndpoint
+    port: int = field(default=0)
+    """Port that was really bound; 0 until the server listens."""
+    ready: bool = False
+    """Started and not yet shutting down."""
+
+
+def context_of(connection: HTTPConnection) -> Context:
+    """The server that a request was sent to."""
+    context = connection.app.state.context
+    assert isinstance(context, Context)
+    return context

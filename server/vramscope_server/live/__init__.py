@@ -1,0 +1,1 @@
+"""The browser's side: who follows what, and one connection per page."""

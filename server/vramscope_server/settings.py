@@ -1,0 +1,143 @@
+"""What the server was asked to be: options checked once, limits that tests set to 1."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from vramscope_protocol.codec import MAX_MESSAGE_BYTES
+from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
+
+DEFAULT_PORT: Final = 8470
+MAX_PORT: Final = 65535
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Every bound of the server app. What happens at each is said where it is enforced."""
+
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    """Largest websocket message of any peer."""
+    max_body_bytes: int = 64 * 1024
+    """Largest body of a REST request."""
+    live_connections: int = 256
+    live_subscriptions: int = 32
+    """Per browser connection."""
+    live_fields: int = 64
+    """Per subscription."""
+    live_queue_frames: int = 4096
+    """Hard cap on frames that wait for one browser: reached once, the connection ends."""
+    live_queue_bytes: int = 32 * 1024 * 1024
+    live_peak_frames: int = 512
+    """Above this for ``live_peak_s`` the connection ends too."""
+    live_peak_s: float = 10.0
+    live_close_s: float = 2.0
+    """How long a closing browser connection may take to hand over its last frame."""
+    run_list_interval_s: float = 1.0
+    run_interval_s: float = 0.5
+    command_deadline_s: float = 3600.0
+    """Longest deadline that may be asked for."""
+    command_open: int = 64
+    """Unfinished commands per run."""
+    command_burst: int = 20
+    """Commands that one caller may post at once; they come back at one per second."""
+    command_grace_s: float = 5.0
+    """How long after the deadline a rank that got the command may still answer."""
+    command_run_s: float = 60.0
+    """The same for a rank that said it is running the command."""
+    command_restart_s: float = 30.0
+    """After a restart of the server: time for ranks to reconnect and resend receipts."""
+    command_recent: int = 256
+    """Finished commands kept in memory, for receipts that come late."""
+    auth_failures: int = 10
+    """Wrong tokens that one address may send at once; one more comes back every six seconds."""
+    auth_addresses: int = 1024
+    """Addresses whose failures are remembered; the oldest is forgotten first."""
+    auth_cache_s: float = 5.0
+    """How long a verified token is trusted without looking: a revocation takes that long."""
+    session_s: float = 30 * 24 * 3600.0
+    """How long a browser stays signed in."""
+    shutdown_s: int = 5
+    """How long open requests may take to finish at shutdown."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of one server, checked.
+
+    Raises:
+        VramscopeError: ``bad_request``, with what was expected and what was given.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    """0 takes any free port."""
+    database_url: str = ""
+    """SQLAlchemy URL; empty is a SQLite file in the user's data folder."""
+    token: str | None = None
+    """Fixed token with all three scopes; without it one is made for this life of the server."""
+    lost_after_s: float = 300.0
+    idle_exit_s: float = 0.0
+    """Exit after that long without an agent and without a browser; 0 never exits."""
+    runtime_file: bool = True
+    allow_hosts: tuple[str, ...] = ()
+    """Further names under which a loopback server may be called, for a proxy in front of it."""
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not self.host.strip():
+            raise VramscopeError(BAD_REQUEST, "--host: expected a host name or address, got ''")
+        if not 0 <= self.port <= MAX_PORT:
+            raise VramscopeError(
+                BAD_REQUEST, f"--port: expected a port from 0 to {MAX_PORT}, got {self.port}"
+            )
+        if not self.lost_after_s > 0:
+            raise VramscopeError(
+                BAD_REQUEST, f"--lost-after-s: expected more than 0, got {self.lost_after_s:g}"
+            )
+        if not self.idle_exit_s >= 0:
+            raise VramscopeError(
+                BAD_REQUEST, f"--idle-exit-s: expected 0 or more, got {self.idle_exit_s:g}"
+            )
+        if self.token is not None and (not self.token or self.token != self.token.strip()):
+            raise VramscopeError(
+                BAD_REQUEST, "--token: expected at least one character and no space around it"
+            )
+        if not self.is_loopback and self.token is None:
+            raise VramscopeError(
+                BAD_REQUEST,
+                f"refusing to listen on {self.host} without a token: give --token or "
+                "VRAMSCOPE_TOKEN, or listen on 127.0.0.1",
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return is_loopback_host(self.host)
+
+    @property
+    def database(self) -> str:
+        """SQLAlchemy URL of the database, with the default filled in."""
+        return self.database_url or f"sqlite:///{data_folder(os.environ) / 'vramscope.db'}"
+
+
+def is_loopback_host(host: str) -> bool:
+    """Whether a host name or address means this machine only."""
+    name = host.strip("[]").lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def data_folder(environ: Mapping[str, str]) -> Path:
+    """``$XDG_DATA_HOME/vramscope``, else ``~/.local/share/vramscope``."""
+    base = environ.get("XDG_DATA_HOME")
+    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".local" / "share"
+    return root / "vramscope"

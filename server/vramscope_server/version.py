@@ -1,0 +1,15 @@
+"""Which release this server is."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+
+def server_version() -> str:
+    """Version of the installed distribution: agent, server and page share it."""
+    return version("vramscope")
+
+
+def server_software() -> str:
+    """Name and version, as the server introduces itself to its peers."""
+    return f"vramscope-server {server_version()}"
