@@ -1,0 +1,82 @@
+"""Starting and stopping the emulation.
+
+What is counted: every storage of a CPU tensor that an operation of the starting thread reads or
+writes, from the first such operation until the storage is freed. That covers parameters,
+activations (also those that only the backward graph still holds), gradients, optimizer state and
+batches, since the CPU backward runs on the thread that called it. What differs from a real device:
+
+- Workspaces inside one operation are invisible, and so are the CUDA context and its libraries.
+- Host tensors and device tensors are one and the same here: a batch counts once, where a real job
+  has a host copy as well, and a data set held in a tensor counts as soon as an operation uses it.
+- Operations of other threads are not seen (DataLoader workers, ``DataParallel``); their tensors
+  count from the moment the starting thread uses them.
+- ``storage.resize_()`` shows at the next operation on the tensor; sparse tensors do not show.
+- An operation runs before its memory is counted, so the out-of-memory error comes after it.
+- ``torch.compile`` runs eagerly while the emulation is on (PyTorch compiles nothing under a
+  dispatch mode of a user); the insides of higher-order operators (``cond``, ``flex_attention``)
+  are not seen, only what goes in and comes out.
+- CPU optimizers and kernels choose other algorithms than CUDA ones (no ``foreach``, no cuBLAS).
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Final
+
+from vramscope.emulation.device import EmulatedDevice
+from vramscope.emulation.mode import StorageMode
+from vramscope.emulation.storages import StorageMirror
+from vramscope_analysis.allocator import CachingAllocator
+
+DYNAMO_DISABLE: Final = "TORCHDYNAMO_DISABLE"
+"""Read by ``torch.compile`` each time that it is called."""
+
+
+class Emulation:
+    """A running emulation. Made by :func:`start_emulation`."""
+
+    def __init__(self, capacity_bytes: int) -> None:
+        self._mirror = StorageMirror(CachingAllocator(capacity_bytes))
+        self._mode = StorageMode(self._mirror)
+        self._dynamo_disable: str | None = None
+        self.device = EmulatedDevice(self._mirror, capacity_bytes)
+
+    def start(self) -> None:
+        """Watch the operations of this thread."""
+        # A forked child (a DataLoader worker) inherits the mode. Its tensors are not the job's,
+        # and the lock may have been held by another thread when the process forked.
+        mirror = weakref.ref(self._mirror)
+        os.register_at_fork(after_in_child=lambda: _close(mirror()))
+        # Under a mode TorchDynamo skips the frame that it was asked to compile, and then compiles
+        # what that frame calls, this package included. Off, it leaves everything alone.
+        self._dynamo_disable = os.environ.get(DYNAMO_DISABLE)
+        os.environ[DYNAMO_DISABLE] = "1"
+        self._mode.__enter__()
+
+    def stop(self) -> None:
+        """Stop watching. The device keeps its last state. Safe to call twice."""
+        if not self._mirror.is_open:
+            return
+        self._mirror.close()
+        self._mode.leave()
+        if self._dynamo_disable is None:
+            os.environ.pop(DYNAMO_DISABLE, None)
+        else:
+            os.environ[DYNAMO_DISABLE] = self._dynamo_disable
+
+
+def _close(mirror: StorageMirror | None) -> None:
+    if mirror is not None:
+        mirror.close()
+
+
+def start_emulation(capacity_bytes: int) -> Emulation:
+    """Emulate a device for the tensors of the calling thread, from now on.
+
+    Args:
+        capacity_bytes: memory of the emulated device.
+    """
+    emulation = Emulation(capacity_bytes)
+    emulation.start()
+    return emulation

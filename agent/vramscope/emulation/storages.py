@@ -1,0 +1,151 @@
+"""Which storages are alive, and the block that each has in the allocator model.
+
+Storages die at any moment: in the middle of a call here (the garbage collector runs wherever
+objects are made) and on any thread. Their weak references only queue the death; it reaches the
+model at the next operation or read. PyTorch keeps the Python object of a storage for as long as
+anything in C++ refers to the storage, so that its weak reference outlives all Python names.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Any, Final, cast
+
+import torch
+
+from vramscope_analysis.allocator import Block, CachingAllocator, OutOfMemoryError
+
+UntypedStorage = Any
+"""``torch.UntypedStorage``; torch's own types do not say what is used here."""
+
+
+PLAIN_TENSORS: Final = frozenset({torch.Tensor, torch.nn.Parameter})
+
+
+def dispatches_itself(tensor_type: Any) -> bool:
+    """Whether a tensor type has a ``__torch_dispatch__`` of its own: no storage to count."""
+    plain: Any = torch.Tensor
+    return tensor_type.__torch_dispatch__ is not plain.__torch_dispatch__
+
+
+class StorageRef(weakref.ref[UntypedStorage]):
+    """Weak reference to a storage, with its block."""
+
+    __slots__ = ("block", "key", "size_bytes")
+
+    block: Block
+    key: int
+    size_bytes: int
+
+
+class StorageMirror:
+    """Gives every storage seen a block of the model, and takes it back when the storage dies."""
+
+    def __init__(self, model: CachingAllocator) -> None:
+        self.is_open = True
+        self._model = model
+        self._refs: dict[int, StorageRef] = {}
+        # Bounded by the storages seen: each dies once.
+        self._dead: deque[StorageRef] = deque()
+        self._on_death: Callable[[StorageRef], None] = self._dead.append
+        # The sampler thread reads while the training thread allocates. Re-entrant, because the
+        # garbage collector may run a finalizer of the job in here, which may run an operation.
+        self._lock = threading.RLock()
+        self._is_inside = False
+
+    def see(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> OutOfMemoryError | None:
+        """Count the storages behind an operation. Returns what the device would have refused."""
+        with self._lock:
+            if self._is_inside:
+                # Their next use counts these tensors, if they live that long.
+                return None
+            self._is_inside = True
+            try:
+                if self._dead:
+                    self._bury()
+                self._see_all(args)
+                if kwargs:
+                    self._see_all(kwargs.values())
+                self._see_all((result,))
+            except OutOfMemoryError as error:
+                # The traceback's frames hold the tensors that were refused.
+                return error.with_traceback(None)
+            finally:
+                self._is_inside = False
+        return None
+
+    @contextmanager
+    def model(self) -> Generator[CachingAllocator]:
+        """Hold the model, brought up to date, for a moment."""
+        with self._lock:
+            was_inside, self._is_inside = self._is_inside, True
+            try:
+                if not was_inside:
+                    self._bury()
+                yield self._model
+            finally:
+                self._is_inside = was_inside
+
+    def close(self) -> None:
+        """See nothing more. Takes no lock: a forked child may never get it."""
+        self.is_open = False
+
+    def _see_all(self, values: Iterable[Any]) -> None:
+        for value in values:
+            if type(value) in PLAIN_TENSORS:
+                self._see_tensor(value)
+            elif isinstance(value, (list, tuple)):
+                self._see_all(cast(Iterable[Any], value))
+            elif isinstance(value, torch.Tensor) and not dispatches_itself(type(value)):
+                self._see_tensor(value)
+
+    def _see_tensor(self, tensor: Any) -> None:
+        try:
+            storage = tensor.untyped_storage()
+        except NotImplementedError:
+            return  # sparse and opaque tensors have none
+        key: int = storage._cdata
+        size_bytes: int = storage.nbytes()
+        ref = self._refs.get(key)
+        if ref is None:
+            self._register(storage, key, size_bytes)
+        elif ref() is not storage:
+            # Died after the queue was emptied (on another thread); the address is in use again.
+            self._forget(ref)
+            self._register(storage, key, size_bytes)
+        elif ref.size_bytes != size_bytes:
+            self._resize(ref, size_bytes)
+
+    def _register(self, storage: UntypedStorage, key: int, size_bytes: int) -> None:
+        if not size_bytes or storage.device.type != "cpu":
+            return
+        ref = StorageRef(storage, self._on_death)
+        ref.block = self._model.malloc(size_bytes)
+        ref.key = key
+        ref.size_bytes = size_bytes
+        self._refs[key] = ref
+
+    def _resize(self, ref: StorageRef, size_bytes: int) -> None:
+        """The new memory comes before the old goes, as ``resize_bytes_cuda`` copies across."""
+        if size_bytes:
+            block = self._model.malloc(size_bytes)
+            self._model.free(ref.block)
+            ref.block = block
+            ref.size_bytes = size_bytes
+        else:
+            self._forget(ref)
+
+    def _bury(self) -> None:
+        while self._dead:
+            self._forget(self._dead.popleft())
+
+    def _forget(self, ref: StorageRef) -> None:
+        if self._refs.get(ref.key) is ref:
+            del self._refs[ref.key]
+            self._model.free(ref.block)
