@@ -144,8 +144,8 @@ def test_the_agent_stays_free_of_event_loops() -> None:
 
 def twin(path: Path) -> Path:
     """tests/<root>/<path inside the package>/test_<name>.py"""
-    root, _, *folders, name = path.relative_to(ROOT).parts
-    return ROOT.joinpath("tests", root, *folders, f"test_{name.strip('_')}")
+    root, _, *folders, _name = path.relative_to(ROOT).parts
+    return ROOT.joinpath("tests", root, *folders, f"test_{path.stem.strip('_')}.py")
 
 
 def has_code(path: Path) -> bool:
