@@ -12,6 +12,7 @@ from vramscope_protocol.commands import FINAL_STATES
 from vramscope_protocol.messages import CommandUpdate
 from vramscope_server.store import tables
 from vramscope_server.store.commit import receipt_row, write_receipts
+from vramscope_server.store.upsert import upsert
 
 _commands = tables.commands
 
@@ -54,6 +55,16 @@ def set_state(
 def set_receipt(connection: Connection, run_id: str, rank: int, item: CommandUpdate) -> None:
     """Store a receipt that the server makes itself; one that is final stays what it is."""
     write_receipts(connection, [receipt_row(run_id, rank, item)])
+
+
+def replace_receipt(connection: Connection, run_id: str, rank: int, item: CommandUpdate) -> None:
+    """Put a rank's own word in the place of a receipt that the server made for it."""
+    upsert(
+        connection,
+        tables.receipts,
+        [receipt_row(run_id, rank, item)],
+        keys=("command_id", "rank", "run_id"),
+    )
 
 
 def get_command(connection: Connection, command_id: str) -> dict[str, Any] | None:
