@@ -168,7 +168,12 @@ class Store:
         """Queue a message of an agent; ``False`` when the queue is full or the store closing."""
         return self._writer is not None and self._writer.submit(submission)
 
-    def when_space(self, callback: Callable[[], None]) -> None:
+    @property
+    def is_writing(self) -> bool:
+        """Whether :meth:`submit` can succeed, now or when there is space."""
+        return self._writer is not None and self._writer.is_taking
+
+    def when_space(self, callback: Callable[[], object]) -> None:
         """Call back once, from any thread, when :meth:`submit` is worth another try."""
         if self._writer is None:
             callback()

@@ -91,7 +91,7 @@ class Writer:
         self._queue: deque[Submission | _Call] = deque()
         self._pending_bytes = 0
         self._pending_messages = 0
-        self._space_waiters: list[Callable[[], None]] = []
+        self._space_waiters: list[Callable[[], object]] = []
         self._stopping = False
         self._give_up_at = float("inf")
         self._error = ""
@@ -129,7 +129,12 @@ class Writer:
                 self._changed.notify_all()
         return True
 
-    def when_space(self, callback: Callable[[], None]) -> None:
+    @property
+    def is_taking(self) -> bool:
+        """Whether submissions are taken, now or when there is space."""
+        return not self._stopping
+
+    def when_space(self, callback: Callable[[], object]) -> None:
         """Call back once (from the writer's thread, or at once) when there is space again."""
         with self._changed:
             if self._is_full() and not self._stopping:

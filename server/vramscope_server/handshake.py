@@ -1,0 +1,65 @@
+"""How an agent's connection opens: hello, token, who it is. And how its frames are received."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from vramscope_protocol.errors import BAD_MESSAGE, FORBIDDEN, ProtocolError, VramscopeError
+from vramscope_protocol.messages import AgentMessage, Auth, Register
+from vramscope_protocol.session import ServerSession
+from vramscope_server.message_checks import check_register
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Authenticate = Callable[[str, str], Awaitable[frozenset[str]]]
+"""Scopes of a token presented from an address; raises VramscopeError if it is of no use."""
+
+AGENT_SCOPE = "agent"
+
+
+class Disconnected(Exception):
+    """The agent's connection is gone."""
+
+
+async def receive_message(session: ServerSession, receive: Receive) -> AgentMessage | None:
+    """The next message; ``None`` for one of a type that this version does not know.
+
+    Raises:
+        Disconnected: the connection is gone.
+        ProtocolError: the frame is malformed, too large or out of place.
+    """
+    event = await receive()
+    if event["type"] == "websocket.disconnect":
+        raise Disconnected
+    frame = event.get("bytes")
+    if frame is None:
+        frame = event.get("text") or ""
+    try:
+        return session.receive(frame)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise ProtocolError(BAD_MESSAGE, f"not a message: {error}") from None
+
+
+async def shake_hands(
+    session: ServerSession, receive: Receive, authenticate: Authenticate, address: str
+) -> Register:
+    """Take an agent's opening messages until it has said which stream follows.
+
+    Raises:
+        Disconnected: the connection is gone.
+        ProtocolError: a malformed or misplaced message, or a token that does not do.
+    """
+    while True:
+        message = await receive_message(session, receive)
+        if isinstance(message, Auth):
+            try:
+                scopes = await authenticate(message.token, address)
+            except VramscopeError as error:
+                raise ProtocolError(error.code, error.message) from None
+            if AGENT_SCOPE not in scopes:
+                raise ProtocolError(FORBIDDEN, f"expected a token with the scope {AGENT_SCOPE!r}")
+            session.authenticated()
+        elif isinstance(message, Register):
+            check_register(message)
+            return message
