@@ -67,16 +67,6 @@ def replace_receipt(connection: Connection, run_id: str, rank: int, item: Comman
     )
 
 
-def replace_receipt(connection: Connection, run_id: str, rank: int, item: CommandUpdate) -> None:
-    """Store a receipt over whatever is there, final or not."""
-    upsert(
-        connection,
-        tables.receipts,
-        [receipt_row(run_id, rank, item)],
-        keys=("command_id", "rank", "run_id"),
-    )
-
-
 def get_command(connection: Connection, command_id: str) -> dict[str, Any] | None:
     """One command with its receipts, and its run under ``run``."""
     found = _load(connection, _commands.c.id == command_id, 1)
