@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from tests.support.allocator_traces import flatten, load_trace
+from vramscope_analysis.allocator.counters import Counters, Stat
+from vramscope_analysis.allocator.settings import UNLIMITED
+
+
+def test_a_stat_keeps_its_peak_and_its_totals() -> None:
+    stat = Stat()
+    stat.increase(5)
+    stat.decrease(3)
+    stat.change(2)
+    stat.change(-1)
+    stat.change(0)
+
+    assert stat.as_dict() == {"current": 3, "peak": 5, "allocated": 7, "freed": 4}
+
+
+def test_the_nested_form_has_the_leaves_of_the_real_one() -> None:
+    leaves = flatten(Counters(UNLIMITED).as_dict())
+
+    assert set(leaves) == set(load_trace("conv__default").final_stats)
+    assert len(leaves) == 122
+
+
+def test_an_unset_max_split_size_reads_as_pytorch_writes_it() -> None:
+    assert Counters(UNLIMITED).as_dict()["max_split_size"] == -1
+    assert Counters(128 << 20).as_dict()["max_split_size"] == 128 << 20
+
+
+def test_every_peak_is_reset() -> None:
+    counters = Counters(UNLIMITED)
+    for group in (counters.all, counters.small_pool, counters.large_pool):
+        group.segment_allocated(100)
+        group.block_allocated(60, 50)
+        group.inactive_split_changed(1, 40)
+        group.inactive_split_changed(-1, -40)
+        group.free_requested(60)
+        group.free_completed(60, 50)
+        group.segment_freed(100)
+    for stat in (counters.oversize_allocations, counters.oversize_segments):
+        stat.increase(1)
+        stat.decrease(1)
+    before = flatten(counters.as_dict())
+    assert {value for key, value in before.items() if key.endswith(".peak")} >= {1, 40, 50, 60, 100}
+
+    counters.reset_peaks()
+
+    after = flatten(counters.as_dict())
+    assert {value for key, value in after.items() if key.endswith(".peak")} == {0}
+    assert {k: v for k, v in after.items() if not k.endswith(".peak")} == {
+        k: v for k, v in before.items() if not k.endswith(".peak")
+    }
