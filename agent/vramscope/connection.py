@@ -75,6 +75,7 @@ class Connection:
         self._window_started_s = 0.0
         self._window_frames = 0
         self._receiver_cpu_ns = 0
+        self._reader_cpu_ns = 0
         plain = socket.create_connection((address.host, address.port), limits.open_timeout_s)
         # A second handle, so that whoever is blocked on the first can be set free (abort).
         self._handle = plain.dup()
@@ -113,6 +114,7 @@ class Connection:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.cpu_ns()  # the last chance to ask: the threads end with the connection
         try:
             self._connect.__exit__(kind, error, trace)
         finally:
@@ -138,7 +140,9 @@ class Connection:
     def cpu_ns(self) -> int:
         """CPU time of the threads that read this connection."""
         reader = getattr(self._websocket, "recv_events_thread", None)
-        return self._receiver_cpu_ns + _thread_cpu_ns(getattr(reader, "native_id", None))
+        reader_cpu_ns = _thread_cpu_ns(getattr(reader, "native_id", None))
+        self._reader_cpu_ns = max(self._reader_cpu_ns, reader_cpu_ns)
+        return self._receiver_cpu_ns + self._reader_cpu_ns
 
     def forget_after_fork(self) -> None:
         """Close this process's copies of the socket, which the parent goes on using."""

@@ -71,18 +71,20 @@ class Program:
         main, load = self._prepare_module() if self._is_module else self._prepare_script()
         _previous_main.append(sys.modules["__main__"])
         sys.modules["__main__"] = main
+        code: CodeType | None = None
         try:
-            exec(load(), main.__dict__)
+            code = load()
+            exec(code, main.__dict__)
         except BaseException as error:
-            # The first entry is this very frame; a syntax error has no other.
-            trace = error.__traceback__
+            # The first entry is this very frame; a syntax error has only frames of ours.
+            trace = error.__traceback__ if code is not None else None
             _hide_our_frames(error, trace.tb_next if trace is not None else None)
             ended(error)
             raise
         ended(None)
 
     def _prepare_script(self) -> tuple[ModuleType, Callable[[], CodeType]]:
-        path = os.path.abspath(self.name)
+        path = os.path.join(os.getcwd(), self.name)  # as python does: "./" and "../" stay
         sys.argv = [self.name, *self._arguments]
         is_source = path.endswith((".py", ".pyc"))
         if os.path.isdir(path) or (not is_source and _is_archive(path)):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
+from websockets.exceptions import ConnectionClosed
 
 from vramscope._version import __version__
 from vramscope.address import ServerAddress
@@ -203,8 +204,10 @@ class Transport:
                 with connection:
                     self._converse(connection, session)
             except EXPECTED_ERRORS as error:
-                # The receiver knows better: a failed write only says that the connection is over.
-                raise connection.error or error from None
+                # A failed write only says that the connection is over; the receiver knows why.
+                if isinstance(error, ConnectionClosed) and connection.error is not None:
+                    raise connection.error from None
+                raise
             finally:
                 # Not at the welcome: a server that welcomes and then fails is not of use.
                 if time.monotonic() - started_s > self._limits.settled_after_s:

@@ -157,7 +157,7 @@ class FakeServer:
     @property
     def lost(self) -> Lost:
         """The newest totals of what was lost."""
-        return ([Lost()] + self.of_type(Lost))[-1]
+        return [Lost(), *self.of_type(Lost)][-1]
 
     @property
     def status(self) -> AgentStatus | None:

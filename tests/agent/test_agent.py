@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fake_server import Behaviour, FakeServer, free_port, wait_until
+from vramscope.agent import Agent
+from vramscope.config import load_config
+from vramscope.identity import identify
+from vramscope.lifecycle import Ending
+from vramscope.outbox import Outbox
+from vramscope_protocol.messages import Command, DeviceInfo, Event, Goodbye, Register
+
+
+class FakeObserver:
+    """Puts one event when it is stopped, as the sampler flushes its last rows."""
+
+    def __init__(self, *args: Any, outbox: Outbox, **parts: Any) -> None:
+        self.outbox = outbox
+        self.on_device_change = parts["on_device_change"]
+        self.calls: list[str] = []
+        self.submitted: list[Command] = []
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def stop(self, timeout_s: float) -> None:
+        self.calls.append("stop")
+        self.outbox.put(Event(0, 1, "last row"))
+
+    def submit(self, command: Command) -> None:
+        self.submitted.append(command)
+
+    def commands(self) -> list[str]:
+        return ["stats"]
+
+    def devices(self) -> list[DeviceInfo]:
+        return [DeviceInfo(0, "Fake")]
+
+    def software(self) -> dict[str, str]:
+        return {"torch": "2.9"}
+
+    def mark_step(self) -> None:
+        self.calls.append("step")
+
+    def log(self, values: Mapping[str, object]) -> None:
+        self.calls.append(f"log {dict(values)}")
+
+    def forget_after_fork(self) -> None:
+        self.calls.append("forget")
+
+
+def make(url: str, tmp_path: Path, token: str = FakeServer.token, **options: Any) -> Agent:
+    config = load_config({}, url=url, token=token, spool_dir=str(tmp_path / "spool"), **options)
+    identity = identify(script="train.py", environ={})
+    return Agent(config, identity, observe=FakeObserver)  # type: ignore[arg-type]  # the same methods
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with FakeServer() as server:
+        yield server
+
+
+def kinds(server: FakeServer) -> list[str]:
+    return [m.kind for m in server.of_type(Event)]
+
+
+def test_a_life_from_attach_to_goodbye(server: FakeServer, tmp_path: Path) -> None:
+    agent = make(server.url, tmp_path)
+    agent.start()
+    agent.start()
+    server.wait_for(lambda s: s.of_type(Register))
+    assert agent.stop(Ending("exception", 1, "ValueError: bad"))
+    assert agent.stop()
+    assert kinds(server) == ["attach", "last row"]
+    assert server.seqs() == [1, 2, 3]
+    goodbye = server.goodbye
+    assert goodbye == Goodbye(
+        3, goodbye.time_ns if goodbye else 0, "exception", 1, "ValueError: bad"
+    )
+    (register,) = server.of_type(Register)
+    assert (register.run.name, register.run.script) == ("train", "train.py")
+    assert register.rank.devices == [DeviceInfo(0, "Fake")]
+    assert register.rank.software["torch"] == "2.9"
+    assert register.rank.commands == ["stats"]
+    assert register.rank.pid == os.getpid()
+
+
+def test_a_detach_is_no_exit(server: FakeServer, tmp_path: Path) -> None:
+    agent = make(server.url, tmp_path)
+    agent.start()
+    assert agent.stop(timeout_s=5)
+    goodbye = server.goodbye
+    assert goodbye is not None
+    assert (goodbye.reason, goodbye.exit_code) == ("detach", None)
+
+
+def test_the_dashboard_is_named_without_the_token_that_was_given(
+    server: FakeServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    agent = make(server.url, tmp_path)
+    agent.start()
+    agent.stop(timeout_s=5)
+    assert capfd.readouterr().err == f"vramscope: dashboard: {server.url}\n"
+
+
+def test_a_command_reaches_the_observer(server: FakeServer, tmp_path: Path) -> None:
+    agent = make(server.url, tmp_path)
+    agent.start()
+    server.wait_for(lambda s: "attach" in kinds(s))
+    server.send(Command("c1", "stats"))
+    observer: Any = agent.observer
+    wait_until(lambda: observer.submitted, "the command")
+    agent.stop(timeout_s=5)
+    assert observer.submitted == [Command("c1", "stats")]
+
+
+def test_another_device_than_expected_is_told(server: FakeServer, tmp_path: Path) -> None:
+    agent = make(server.url, tmp_path)
+    agent.start()
+    observer: Any = agent.observer
+    observer.on_device_change(DeviceInfo(1, "NVIDIA H200", "GPU-1", 5))
+    agent.stop(timeout_s=5)
+    (event,) = [e for e in server.of_type(Event) if e.kind == "device"]
+    assert event.data["device"]["name"] == "NVIDIA H200"
+    assert event.data["software"]["torch"] == "2.9"
+
+
+@pytest.mark.parametrize("behaviour", [Behaviour(acks=False), Behaviour(stops_reading=True)])
+def test_a_hanging_server_costs_no_more_than_the_deadline(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], behaviour: Behaviour
+) -> None:
+    with FakeServer(behaviour) as server:
+        agent = make(server.url, tmp_path, exit_timeout_s=0.4)
+        agent.start()
+        server.wait_for(lambda s: s.of_type(Register))
+        started_s = time.monotonic()
+        assert not agent.stop(Ending())
+        assert time.monotonic() - started_s < 1.0
+    assert "not everything could be delivered" in capfd.readouterr().err
+
+
+def test_without_a_server_the_end_does_not_wait(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    agent = make(f"http://127.0.0.1:{free_port()}", tmp_path, exit_timeout_s=30)
+    agent.start()
+    started_s = time.monotonic()
+    assert not agent.stop(Ending())
+    assert time.monotonic() - started_s < 5
+    assert "not everything could be delivered" in capfd.readouterr().err
+
+
+def test_the_spool_is_gone_at_the_end_even_if_it_was_not_delivered(tmp_path: Path) -> None:
+    agent = make(f"http://127.0.0.1:{free_port()}", tmp_path, outbox_bytes=20_000)
+    agent.start()
+    for _ in range(20):
+        agent.outbox.put(Event(0, 1, "mark", None, "x" * 1000))
+        agent.outbox.spill()
+    assert agent.outbox.spool_bytes > 0
+    agent.stop(Ending())
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_a_forked_child_has_no_agent_and_leaves_the_parents_alone(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    agent = make(server.url, tmp_path)
+    agent.start()
+    server.wait_for(lambda s: "attach" in kinds(s))
+    pid = os.fork()
+    if pid == 0:
+        agent.forget_after_fork()
+        agent.stop(Ending())
+        os._exit(len([t for t in threading.enumerate() if t.name.startswith("vramscope")]))
+    assert os.waitpid(pid, 0)[1] == 0
+    agent.outbox.put(Event(0, 1, "after the fork"))
+    server.wait_for(lambda s: "after the fork" in kinds(s))
+    assert agent.stop(timeout_s=5)
+    assert server.connections == 1

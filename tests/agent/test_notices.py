@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from vramscope.notices import Notices, write_line
+
+
+def test_each_key_is_said_once_in_one_prefixed_line(capfd: pytest.CaptureFixture[str]) -> None:
+    notices = Notices()
+    notices.say("a", "first\nline")
+    notices.say("a", "again")
+    notices.say("b", "second")
+    captured = capfd.readouterr()
+    assert captured.err == "vramscope: first line\nvramscope: second\n"
+    assert captured.out == ""
+
+
+def test_notes_are_what_is_degraded_now() -> None:
+    notices = Notices()
+    notices.note("nvml", "NVML not found")
+    notices.note("spool", "disk full")
+    notices.note("spool", "disk still full")
+    notices.clear("nvml")
+    notices.clear("never noted")
+    assert notices.texts() == ["disk still full"]
+
+
+def test_notes_are_bounded() -> None:
+    notices = Notices()
+    for number in range(100):
+        notices.note(str(number), "text")
+    assert len(notices.texts()) == 32
+
+
+@pytest.mark.parametrize("state", ["none", "closed"])
+def test_a_job_without_stderr_is_not_disturbed(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", None if state == "none" else stream)
+    write_line("nobody reads this")

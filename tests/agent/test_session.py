@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import vramscope
+from tests.support.fake_server import FakeServer
+from vramscope_protocol.messages import Event, Goodbye, Register
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with FakeServer() as server:
+        yield server
+        vramscope.detach()
+
+
+def attach(server: FakeServer, tmp_path: Path, run: str = "a run") -> object:
+    return vramscope.attach(server.url, server.token, run, spool_dir=str(tmp_path / "spool"))
+
+
+def test_attaching_twice_is_one_attach(server: FakeServer, tmp_path: Path) -> None:
+    first = attach(server, tmp_path)
+    assert attach(server, tmp_path, "another name") is first
+    server.wait_for(lambda s: s.of_type(Event))
+    vramscope.detach()
+    assert len(server.of_type(Register)) == 1
+    assert server.of_type(Register)[0].run.name == "a run"
+
+
+def test_after_a_detach_a_new_attach_is_a_new_stream(server: FakeServer, tmp_path: Path) -> None:
+    first = attach(server, tmp_path)
+    server.wait_for(lambda s: s.of_type(Event))
+    vramscope.detach()
+    vramscope.detach()
+    second = attach(server, tmp_path)
+    assert second is not first
+    server.wait_for(lambda s: len(s.of_type(Register)) == 2)
+    vramscope.detach()
+    one, two = server.of_type(Register)
+    assert one.stream != two.stream
+    assert [goodbye.reason for goodbye in server.of_type(Goodbye)] == ["detach", "detach"]
+
+
+def test_steps_and_values_arrive(server: FakeServer, tmp_path: Path) -> None:
+    attach(server, tmp_path)
+    for number in range(3):
+        vramscope.log(loss=float(number))
+        vramscope.step()
+    vramscope.detach()
+    rows = list(server.rows("step"))
+    assert [row["step"] for row in rows] == [1, 2, 3]
+    assert [row["user.loss"] for row in rows] == [0.0, 1.0, 2.0]
+
+
+def test_everything_is_harmless_when_not_attached() -> None:
+    vramscope.detach()
+    vramscope.step()
+    vramscope.log(loss=1.0, text="anything", thing=object())
+    vramscope.detach()
+
+
+def test_a_wrong_option_is_said_and_does_not_raise(capfd: pytest.CaptureFixture[str]) -> None:
+    session = vramscope.attach(url="not a url")
+    assert not session.is_active
+    session.step()
+    session.log(a=1)
+    session.detach()
+    error = capfd.readouterr().err
+    assert error.startswith("vramscope: not attached: url: expected a server URL")
+    assert error.count("\n") == 1
+
+
+def test_a_spawned_worker_that_imports_the_script_is_no_rank(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import multiprocessing, vramscope\n"
+        f"session = vramscope.attach(spool_dir={str(tmp_path / 'spool')!r}, local_server=False)\n"
+        "def work(_): return session.is_active\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(session.is_active, pool.map(work, [0]))\n"
+    )
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "True [False]\n"
+    assert [line for line in done.stderr.splitlines() if not line.startswith("vramscope: ")] == []
