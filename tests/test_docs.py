@@ -1,0 +1,103 @@
+"""The documentation names only what exists, and misses none of what it promises to list."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from vramscope.config import load_config
+from vramscope_protocol.series import SERIES
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("changes/*.md")])
+TOP_LEVEL = "protocol|agent|analysis|server|frontend|tests|docs|examples|scripts|benchmarks"
+PATH = re.compile(rf"(?<![\w/.])((?:{TOP_LEVEL})/[\w./-]+)")
+LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([\w-]+))?\)")
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def table(text: str) -> dict[str, list[str]]:
+    """Rows of tables whose first cell is a name in backticks."""
+    found = re.findall(r"^\| `([^`]+)` \|(.*)\|$", text, re.MULTILINE)
+    return {name: [cell.strip() for cell in cells.split("|")] for name, cells in found}
+
+
+def anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    broken = []
+    for target, anchor in LINK.findall(path.read_text()):
+        if target.startswith(("http://", "https://")):
+            continue
+        there = (path.parent / target).resolve() if target else path
+        if not there.exists() or (anchor and anchor not in anchors(there.read_text())):
+            broken.append(f"{target}#{anchor}" if anchor else target)
+    assert broken == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_named_files_exist(path: Path) -> None:
+    named = {name.rstrip(".,") for name in PATH.findall(path.read_text())}
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
+def test_every_series_is_explained() -> None:
+    explained = table(page("docs/concepts.md"))
+    assert explained == {name: [s.unit, s.definition] for name, s in SERIES.items()}
+
+
+def test_every_option_of_the_agent_is_documented() -> None:
+    agent, _, _server = page("docs/configuration.md").partition("## Server")
+    documented = {name: cells[0] for name, cells in table(agent).items()}
+    with pytest.raises(ValueError, match="expected one of: ") as unknown:
+        load_config({}, no_such_option=1)
+    names = str(unknown.value).partition("expected one of: ")[2].split(", ")
+    assert documented == {name: f"`VRAMSCOPE_{name.upper()}`" for name in names}
+
+
+def test_every_option_of_the_server_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    from vramscope_server.__main__ import main
+
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    offered = set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    documented = table(page("docs/configuration.md").partition("## Server")[2])
+    assert set(documented) == offered
+
+
+def test_every_failure_names_the_test_that_shows_it() -> None:
+    text = page("docs/failure-modes.md")
+    rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 12
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/.]+\.py)`", row.split("|")[-2])
+        assert named, f"no test is named for: {row}"
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    numbers = [int(path.name[:4]) for path in sorted((ROOT / "docs/decisions").glob("*.md"))]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_readme_begins_with_what_it_is_and_a_picture() -> None:
+    text = page("README.md")
+    assert text.startswith("# vramscope\n")
+    assert text.index("](docs/images/") < text.index("\n## ")
+    assert "make demo" in text
+    assert "vramscope run train.py" in text
+
+
+def test_changelog_fragments_have_a_known_kind() -> None:
+    fragments = [p.name for p in (ROOT / "changes").iterdir() if p.name != "README.md"]
+    kinds = "feature|bugfix|doc|removal|misc"
+    assert fragments
+    assert all(re.fullmatch(rf"(\d+|\+[\w-]+)\.({kinds})\.md", name) for name in fragments)
