@@ -37,7 +37,9 @@ def runtime_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Private folder of this user for what lives as long as a login or a boot."""
     variables = os.environ if environ is None else environ
     base = variables.get("XDG_RUNTIME_DIR")
-    return Path(base, "vramscope") if base else Path(f"/tmp/vramscope-{os.getuid()}")
+    if base and os.path.isabs(base):
+        return Path(base, "vramscope")
+    return Path(f"/tmp/vramscope-{os.getuid()}")
 
 
 def read_local_server(folder: Path | None = None) -> LocalServer | None:

@@ -24,7 +24,8 @@ except LaunchError as error:
 SHOW = """
 import __main__, atexit, os, sys
 name = "\\n".join([
-    str(sys.argv), sys.path[0], __name__, str(__file__), str(__package__), type(__loader__).__name__,
+    str(sys.argv), sys.path[0], __name__, str(__file__), str(__package__),
+    type(__loader__).__name__,
     str(__spec__ and __spec__.name), str(sorted(globals())), str(__main__.__dict__ is globals()),
     str(sys.stdin.read()),
 ])

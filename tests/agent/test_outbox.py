@@ -230,9 +230,12 @@ def test_a_put_while_the_lock_is_held_by_its_own_thread_returns(tmp_path: Path) 
 
 def test_many_threads_put_and_every_message_gets_its_own_number(tmp_path: Path) -> None:
     outbox = make(tmp_path, max_bytes=64 << 20)
-    threads = [
-        threading.Thread(target=lambda: [outbox.put(event()) for _ in range(500)]) for _ in range(4)
-    ]
+
+    def put_many() -> None:
+        for _ in range(500):
+            outbox.put(event())
+
+    threads = [threading.Thread(target=put_many) for _ in range(4)]
     for thread in threads:
         thread.start()
     taken: list[Entry] = []

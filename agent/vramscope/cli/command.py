@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from typing import Any, Final
 
 from vramscope.cli.api_client import ApiClient, add_server_options
+from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
 from vramscope.cli.size_text import size_text
 from vramscope_protocol.commands import COMMANDS, FINAL_STATES
@@ -36,8 +36,8 @@ def execute(arguments: list[str]) -> int:
     return 0 if command["state"] == "done" or not wait_s else 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> OneLineParser:
+    parser = OneLineParser(
         prog="vramscope command",
         description="Send a command to a running job.",
         epilog="Commands: " + ", ".join(sorted(COMMANDS)),

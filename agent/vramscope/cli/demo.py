@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from vramscope.address import DEFAULT_PORT
+from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
 from vramscope.cli.serve import check_server_extra
 from vramscope.local_server import server_command
@@ -44,8 +45,8 @@ def execute(arguments: list[str]) -> int:
             _end(child)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> OneLineParser:
+    parser = OneLineParser(
         prog="vramscope demo",
         description="Start a server and a training job to look at: on the GPU if there is one, "
         "else on the CPU with an emulated GPU. Ctrl-C ends both.",

@@ -7,6 +7,7 @@ import os
 from typing import Final
 
 from vramscope import current
+from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
 from vramscope.config import Config, ConfigError, load_config
 from vramscope.launch import LaunchError, Program
@@ -67,8 +68,8 @@ def _config(options: argparse.Namespace) -> Config:
         raise Problem(str(error)) from None
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> OneLineParser:
+    parser = OneLineParser(
         prog="vramscope run",
         usage="vramscope run [options] [--] SCRIPT [arguments]  |  ... [--] -m MODULE [arguments]",
         description="Run a training script as python would, watched by the agent.",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from datetime import datetime
 from typing import Any, Final
 
 from vramscope.cli.api_client import ApiClient, add_server_options
+from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.size_text import size_text
 
 _HEAD: Final = ("ID", "NAME", "STATE", "RANKS", "STEP", "STARTED", "PEAK RESERVED", "DEVICE")
@@ -15,7 +15,7 @@ _HEAD: Final = ("ID", "NAME", "STATE", "RANKS", "STEP", "STARTED", "PEAK RESERVE
 
 def execute(arguments: list[str]) -> int:
     """Print the runs, newest first."""
-    parser = argparse.ArgumentParser(prog="vramscope runs", description="List the runs.")
+    parser = OneLineParser(prog="vramscope runs", description="List the runs.")
     add_server_options(parser)
     parser.add_argument("--json", action="store_true", help="print what the server says")
     options = parser.parse_args(arguments)

@@ -11,7 +11,7 @@ from vramscope.local_server import INSTALL_HINT, missing_server_extra, server_co
 
 def execute(arguments: list[str]) -> int:
     """Replace this process by the server, which reads the arguments itself."""
-    become_server(arguments)
+    become_server(["serve", *arguments])
     return 0  # pragma: no cover - the process is the server by now
 
 

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.fake_api import FakeApi
+from vramscope.cli import main
+
+PATH = "/api/v1/runs/my%20run/commands"
+
+
+def command(state: str, **receipt: Any) -> dict[str, Any]:
+    receipts = {"0": {"state": state, **receipt}} if receipt else {}
+    return {"id": "c1", "name": "empty_cache", "state": state, "receipts": receipts}
+
+
+def api(*states: dict[str, Any], post: tuple[int, Any] = (202, command("queued"))) -> FakeApi:
+    return FakeApi({f"POST {PATH}": [post], f"GET {PATH}/c1": [(200, state) for state in states]})
+
+
+def call(fake: FakeApi, *words: str) -> int:
+    return main(["command", "my run", "empty_cache", "--url", fake.url, "--token", "t", *words])
+
+
+def test_it_waits_for_the_receipts_and_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
+    done = command("done", step=12, returned_bytes=3 << 29, took_s=0.0123, message="All well.")
+    with api(command("running"), done) as fake:
+        assert call(fake, "--ranks", "0,1", "--dry-run", "--param", "a=1", "--param", "b=x") == 0
+    assert capsys.readouterr().out == (
+        "empty_cache c1: done\n"
+        "  rank 0: done, at step 12, 1.50 GiB returned, took 12.3 ms\n"
+        "    All well.\n"
+    )
+    line, body, headers = fake.requests[0]
+    assert line == f"POST {PATH}"
+    assert body == {
+        "name": "empty_cache",
+        "ranks": [0, 1],
+        "params": {"a": 1, "b": "x"},
+        "dry_run": True,
+        "deadline_s": 30.0,
+    }
+    assert headers["Authorization"] == "Bearer t"
+    assert headers["X-Vramscope-Origin"] == "cli"
+
+
+@pytest.mark.parametrize("state", ["failed", "refused", "expired"])
+def test_what_was_not_done_is_exit_code_1(state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with api(command(state, message="no boundary came")) as fake:
+        assert call(fake) == 1
+    assert "no boundary came" in capsys.readouterr().out
+
+
+def test_json_is_what_the_server_says(capsys: pytest.CaptureFixture[str]) -> None:
+    with api(command("done", result={"a": 1})) as fake:
+        assert call(fake, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == command("done", result={"a": 1})
+
+
+def test_wait_0_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    with api() as fake:
+        assert call(fake, "--wait", "0") == 0
+        assert len(fake.requests) == 1
+    assert capsys.readouterr().out == "empty_cache c1: queued\n"
+
+
+def test_a_text_result_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with api(command("done", result="|==== summary ====|\n| line |")) as fake:
+        assert call(fake) == 0
+    assert "\n|==== summary ====|\n| line |\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "code"),
+    [
+        (404, {"code": "not_found", "message": "no run named 'my run'"}, 2),
+        (401, {"code": "token_expired", "message": "the token expired"}, 2),
+        (400, {"code": "bad_request", "message": "empty_cache takes no parameters"}, 2),
+        (403, {"code": "forbidden", "message": "the token lacks the scope control"}, 1),
+        (409, {"code": "conflict", "message": "the run has ended"}, 1),
+    ],
+)
+def test_a_refusal_is_one_line(
+    status: int, error: dict[str, str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with api(post=(status, {"error": error})) as fake:
+        assert call(fake) == code
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"vramscope: {error['message']}")
+    assert captured.err.count("\n") == 1
+    if error["code"] == "token_expired":
+        assert "make a new one with: vramscope token" in captured.err
+
+
+@pytest.mark.parametrize("answer", [(500, "oops"), (202, "<html>"), (404, {"detail": "x"})])
+def test_something_else_that_answers_is_said(
+    answer: tuple[int, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with api(post=answer) as fake:
+        assert call(fake) == 2
+        assert capsys.readouterr().err == (
+            f"vramscope: what answers at {fake.url} is not a vramscope server\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--ranks", "first"], "--ranks: expected all or numbers"),
+        (["--param", "novalue"], "--param: expected KEY=VALUE"),
+    ],
+)
+def test_bad_options(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with api() as fake:
+        assert call(fake, *words) == 2
+        assert fake.requests == []
+    assert message in capsys.readouterr().err
