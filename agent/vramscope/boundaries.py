@@ -58,8 +58,7 @@ class BackwardOptimizers:
         self._first: Hashable = None
         self._stepped = False
 
-    @property
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether some stepped since the last end of a step."""
         return self._stepped
 

@@ -116,7 +116,7 @@ class StepTracker:
     def mark_step(self) -> None:
         """The user says that a step has ended. From the first call on, only the user counts."""
         first = self._source != "user"
-        counted = first and self._source == "optimizer"
+        counted = first and self._source == "optimizer" and not self._backward.is_pending()
         self._source = "user"
         if first:
             self._hooks.ignore_batches()
@@ -151,7 +151,7 @@ class StepTracker:
             )
 
     def _before_batch(self) -> None:
-        if self._backward.pending and not _in_backward():
+        if self._backward.is_pending() and not _in_backward():
             self._end_step()
         elif self._source in (None, "batch") and _is_main_thread():
             if self._source is None:

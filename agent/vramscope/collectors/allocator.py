@@ -56,7 +56,7 @@ def _leaves(prefix: str, node: Any) -> Iterator[tuple[str, int]]:
 
 
 def _children(node: Any) -> Mapping[Any, Any] | None:
-    return node if isinstance(node, Mapping) else None
+    return node if hasattr(node, "items") else None
 
 
 def _part(key: Any) -> str:

@@ -41,6 +41,7 @@ class NvmlMonitor:
         self._handle: Handle = None
         self._memory_version: Any = None
         self._reads_v2 = False
+        self._reserved_bytes = 0
         self._latest = DeviceMemory()
         self._slow = self._slow_readings()
         self.name = ""
@@ -72,8 +73,13 @@ class NvmlMonitor:
         """Version of the NVIDIA driver, "" if unknown."""
         return _text(self._library.ask("nvmlSystemGetDriverVersion"))
 
-    def read(self) -> DeviceMemory:
-        """One reading. Values read once a second are repeated in between."""
+    def read(self, reserved_bytes: int = 0) -> DeviceMemory:
+        """One reading. Values read once a second are repeated in between.
+
+        Args:
+            reserved_bytes: what this process holds at least; a smaller share is somebody else's.
+        """
+        self._reserved_bytes = reserved_bytes
         latest = self._latest
         if self._handle is None:
             return copy(latest)
@@ -136,6 +142,9 @@ class NvmlMonitor:
                 used = self._latest.used_bytes
                 if self._reads_v2 and UNKNOWN not in (own, used):
                     other = max(0, used - own)
+        if own != UNKNOWN and own < self._reserved_bytes:
+            # Less than PyTorch alone holds: those pids are not this namespace's.
+            own = other = UNKNOWN
         self._latest.process_bytes = own
         self._latest.other_bytes = other
 

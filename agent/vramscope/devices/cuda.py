@@ -8,25 +8,27 @@ PyTorch's that is not the same in 2.4 to 2.14 is looked up by name.
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from vramscope.collectors.nvml import NvmlMonitor
+from vramscope.devices.caching_allocator import (
+    Stats,
+    current_bytes,
+    device_in_use,
+    initialised_cuda,
+    large_page_bytes,
+    read_snapshot,
+    read_stats,
+)
 from vramscope.devices.device import DeviceMemory
 from vramscope.devices.torch_scopes import TorchScopes
 from vramscope.notices import Notices
-from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import DeviceInfo
 
-_MAX_DEVICES: Final = 64
 _SMALL_PAGE_BYTES: Final = 2 << 20
-_LARGE_PAGE_BYTES: Final = 20 << 20
-
-Stats = Mapping[str, Any]
 
 
 class CudaDevice:
@@ -58,6 +60,7 @@ class CudaDevice:
         self._selected: tuple[int, str | None] | None = None
         self._follows_job = False
         self._limit_fraction = 1.0
+        self._has_counters = True
         self._reserved_bytes = 0
 
     @property
@@ -72,36 +75,29 @@ class CudaDevice:
     def memory_stats(self) -> Stats | None:
         """Nested counters, ``None`` while the job has no CUDA or they must not be read here."""
         self._scopes.install()
-        c_module = _initialised_cuda()
+        c_module = initialised_cuda()
         if c_module is None:
             return None
-        if self._scopes.has_custom_allocator and _is_agent_thread():
-            self._notices.note(
-                "custom_allocator",
-                "a pool allocates through Python code: its counters are read at step ends only",
-            )
+        if not self._has_counters or self._must_not_read():
             return None
-        stats = _stats(c_module, self._index)
-        if not self._follows_job and _current(stats, "reserved_bytes") == 0:
-            self._index, stats = _device_in_use(c_module, self._index, stats)
+        stats = read_stats(c_module, self._index)
+        if not self._follows_job and current_bytes(stats, "reserved_bytes") == 0:
+            self._index, stats = device_in_use(c_module, self._index, stats)
         if stats is None:
+            # Not asked again: an exception from C++ costs far more than the counters.
+            self._has_counters = False
             self._notices.note(
                 "no_counters",
-                "this allocator backend has no counters; only the driver's numbers are known",
+                "this allocator has no counters; only the driver's numbers are known",
             )
             return None
-        self._reserved_bytes = _current(stats, "reserved_bytes")
+        self._reserved_bytes = current_bytes(stats, "reserved_bytes")
         return stats
 
     def device_memory(self) -> DeviceMemory:
         """What the driver counts, for every process."""
         self.refresh_info()
-        memory = self._nvml.read()
-        if memory.process_bytes != UNKNOWN and memory.process_bytes < self._reserved_bytes:
-            # Less than PyTorch alone holds: the pid belongs to another namespace's process, or
-            # the list is older than the last allocation.
-            memory.process_bytes = memory.other_bytes = UNKNOWN
-        return memory
+        return self._nvml.read(self._reserved_bytes)
 
     def refresh_info(self) -> None:
         """Point NVML at the device that the job uses, and tell when that is news."""
@@ -125,24 +121,29 @@ class CudaDevice:
 
     def follow_current_device(self) -> None:
         """Learn from the training thread which device is its own; at a step boundary only."""
-        c_module = _initialised_cuda()
+        c_module = initialised_cuda()
         if c_module is None:
             return
         index: int = c_module._cuda_getDevice()
         if (self._follows_job and index == self._index) or self.busy_reason() is not None:
             return
         self._index = index
-        self._follows_job = True
+        self._follows_job = self._has_counters = True
         torch: Any = sys.modules["torch"]
         uuid = getattr(torch.cuda.get_device_properties(index), "uuid", None)
         self._uuid = None if uuid is None else str(uuid)
         fraction = getattr(c_module, "_cuda_getMemoryFraction", None)  # 2.6 and newer
         self._limit_fraction = 1.0 if fraction is None else float(fraction(index))
+        if torch.cuda.get_allocator_backend() != "native":
+            self._notices.note(
+                "backend",
+                "the allocator backend is not PyTorch's own: most of its counters stay 0",
+            )
 
     def busy_reason(self) -> str | None:
         """Why CUDA must not be touched now, on the training thread."""
         torch: Any = sys.modules.get("torch")
-        c_module = _initialised_cuda()
+        c_module = initialised_cuda()
         if torch is None:
             return None
         if c_module is not None and c_module._cuda_isCurrentStreamCapturing():
@@ -151,35 +152,44 @@ class CudaDevice:
 
     def segments(self) -> list[dict[str, Any]]:
         """Segments of this device, all pools; expandable ones with their ``page_bytes``."""
-        c_module = _initialised_cuda()
+        c_module = initialised_cuda()
         if c_module is None:
             return []
-        snapshot = _snapshot(c_module)
-        large_page_bytes = _large_page_bytes(snapshot.get("allocator_settings", {}))
+        snapshot = read_snapshot(c_module)
+        page_bytes = large_page_bytes(snapshot.get("allocator_settings", {}))
         segments = [each for each in snapshot["segments"] if each["device"] == self._index]
         for segment in segments:
             if segment.get("is_expandable"):
                 small = segment.get("segment_type") == "small"
-                segment["page_bytes"] = _SMALL_PAGE_BYTES if small else large_page_bytes
+                segment["page_bytes"] = _SMALL_PAGE_BYTES if small else page_bytes
         return segments
 
     def empty_cache(self) -> None:
         """Give unused segments of every device of this process back."""
-        if _initialised_cuda() is not None:
+        if initialised_cuda() is not None:
             sys.modules["torch"].cuda.empty_cache()
 
     def reset_peaks(self) -> None:
         """Set every peak counter of this device to its current value."""
-        c_module = _initialised_cuda()
+        c_module = initialised_cuda()
         if c_module is not None:
             c_module._cuda_resetPeakMemoryStats(self._index)
 
     def memory_summary(self) -> str:
         """PyTorch's own summary. With an ``int`` device it reads the counters and no more."""
-        if _initialised_cuda() is None:
+        if initialised_cuda() is None or not self._has_counters or self._must_not_read():
             return ""
         summary: str = sys.modules["torch"].cuda.memory_summary(self._index)
         return summary
+
+    def _must_not_read(self) -> bool:
+        if not self._scopes.has_custom_allocator or not _is_agent_thread():
+            return False
+        self._notices.note(
+            "custom_allocator",
+            "a pool allocates through Python code: its counters are read at step ends only",
+        )
+        return True
 
     def software(self) -> dict[str, str]:
         """Versions of what the job runs on, as far as they are known now."""
@@ -194,77 +204,12 @@ class CudaDevice:
         return {name: str(value) for name, value in found.items() if value}
 
 
-def _initialised_cuda() -> Any:
-    """``torch._C`` of a process that uses CUDA, else ``None``. Imports and initialises nothing."""
-    torch: Any = sys.modules.get("torch")
-    is_initialized = getattr(getattr(torch, "cuda", None), "is_initialized", None)
-    # Attributes may be missing while another thread is still importing torch.
-    if is_initialized is None or not is_initialized():
-        return None
-    c_module: Any = torch._C
-    return c_module if hasattr(c_module, "_cuda_memoryStats") else None
-
-
-def _stats(c_module: Any, index: int) -> Stats | None:
-    try:
-        stats: Stats = c_module._cuda_memoryStats(index)
-    except RuntimeError:
-        # No such device, or a pluggable allocator, which has no counters.
-        return None
-    return stats
-
-
-def _device_in_use(c_module: Any, index: int, stats: Stats | None) -> tuple[int, Stats | None]:
-    """The device on which this process has reserved the most, ``index`` if on none.
-
-    Asked only until the first step boundary tells which device the training thread is on.
-    """
-    best = (index, stats)
-    for other in range(_MAX_DEVICES):
-        found = _stats(c_module, other)
-        if found is None:
-            break
-        if best[1] is None or _current(found, "reserved_bytes") > _current(
-            best[1], "reserved_bytes"
-        ):
-            best = (other, found)
-    return best
-
-
-def _current(stats: Stats | None, counter: str) -> int:
-    try:
-        return int(stats[counter]["all"]["current"]) if stats else 0
-    except (KeyError, TypeError):
-        return 0
-
-
 def _autograd_reason(torch: Any) -> str | None:
     if torch._C._current_graph_task_id() != -1:
         return "the backward pass is running"
     if torch.compiler.is_compiling():
         return "torch.compile is tracing"
     return None
-
-
-def _snapshot(c_module: Any) -> dict[str, Any]:
-    """Segments without the event history where PyTorch can leave it out (2.11 and newer)."""
-    parameters = inspect.signature(sys.modules["torch"].cuda.memory_snapshot).parameters
-    if "include_traces" in parameters:
-        snapshot: dict[str, Any] = c_module._cuda_memorySnapshot((0, 0, False))
-    elif "mempool_id" in parameters:
-        snapshot = c_module._cuda_memorySnapshot(None)
-    else:
-        snapshot = c_module._cuda_memorySnapshot()
-    return snapshot
-
-
-def _large_page_bytes(settings: Mapping[str, Any]) -> int:
-    """Page of a large expandable segment: a setting from 2.11 on, 20 MiB before."""
-    for text in settings.values():
-        match = re.search(r"large_segment_size_mb:(\d+)", text) if isinstance(text, str) else None
-        if match:
-            return int(match[1]) << 20
-    return _LARGE_PAGE_BYTES
 
 
 def _is_agent_thread() -> bool:

@@ -1,0 +1,180 @@
+"""The driver's numbers: the right device, the right shares, and unknown where it does not say."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_nvml import FakeNvml
+from vramscope.collectors import nvml as nvml_module
+from vramscope.collectors.nvml import NvmlMonitor
+from vramscope.collectors.nvml_library import NvmlLibrary
+from vramscope.devices.device import DeviceMemory
+from vramscope.notices import Notices
+from vramscope_protocol.columns import UNKNOWN
+
+OWN = os.getpid()
+OTHER = OWN + 1
+
+
+@pytest.fixture(params=["host", "container"])
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether pids of the driver are our pids."""
+    place: str = request.param
+    monkeypatch.setattr(nvml_module, "_sees_every_process", lambda: place == "host")
+    return place
+
+
+def monitor(nvml: FakeNvml, clock: FakeClock | None = None, visible: str | None = None) -> Any:
+    environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    library = NvmlLibrary(Notices(), lambda: nvml)
+    return NvmlMonitor(library, clock or FakeClock(), environ)
+
+
+def read_for_a_second(monitor: NvmlMonitor, clock: FakeClock, reserved: int = 0) -> DeviceMemory:
+    for _ in range(10):
+        memory = monitor.read(reserved)
+        clock.advance(0.1)
+    return memory
+
+
+def test_one_second_of_reading_gives_everything(place: str) -> None:
+    clock = FakeClock()
+    nvml = FakeNvml({"uuid": "GPU-a", "used": 300, "processes": [(OWN, 200), (OTHER, 60)]})
+    device = monitor(nvml, clock)
+    assert device.select(0)
+    assert (device.name, device.uuid, device.total_bytes) == ("Fake GPU", "GPU-a", 1000)
+    memory = read_for_a_second(device, clock)
+    assert memory == DeviceMemory(
+        total_bytes=1000,
+        used_bytes=300,
+        free_bytes=700,
+        process_bytes=200,
+        # In a container the list may be short: what is used and not ours is the others'.
+        other_bytes=60 if place == "host" else 100,
+        utilization_percent=55,
+        power_mw=250_000,
+        temperature_c=61,
+    )
+
+
+def test_calls_are_few_and_spread_and_never_the_slow_ones() -> None:
+    clock = FakeClock()
+    nvml = FakeNvml({"uuid": "GPU-a"})
+    device = monitor(nvml, clock)
+    device.select(0)
+    per_read = []
+    for _ in range(30):
+        nvml.calls.clear()
+        device.read()
+        per_read.append(list(nvml.calls))
+        clock.advance(0.1)
+    assert max(map(len, per_read)) <= 2
+    calls = [name for names in per_read for name in names]
+    assert calls.count("nvmlDeviceGetMemoryInfo") == 30
+    assert calls.count("nvmlDeviceGetComputeRunningProcesses") == 3
+    assert not any("Pcie" in name or "Energy" in name for name in calls)
+
+
+def test_a_process_that_is_not_listed_is_unknown_only_in_a_container(place: str) -> None:
+    clock = FakeClock()
+    device = monitor(FakeNvml({"uuid": "GPU-a", "processes": [(OTHER, 60)]}), clock)
+    device.select(0)
+    memory = read_for_a_second(device, clock)
+    expected = (0, 60) if place == "host" else (UNKNOWN, UNKNOWN)
+    assert (memory.process_bytes, memory.other_bytes) == expected
+
+
+def test_a_share_smaller_than_what_pytorch_holds_is_somebody_elses(place: str) -> None:
+    clock = FakeClock()
+    device = monitor(FakeNvml({"uuid": "GPU-a", "processes": [(OWN, 50)]}), clock)
+    device.select(0)
+    memory = read_for_a_second(device, clock, reserved=51)
+    assert (memory.process_bytes, memory.other_bytes) == (UNKNOWN, UNKNOWN)
+    assert memory.used_bytes == 300
+
+
+def test_a_driver_that_lists_processes_without_their_bytes(place: str) -> None:
+    clock = FakeClock()
+    device = monitor(FakeNvml({"uuid": "GPU-a", "processes": [(OWN, None), (OTHER, 5)]}), clock)
+    device.select(0)
+    memory = read_for_a_second(device, clock)
+    assert memory.process_bytes == UNKNOWN
+    assert memory.other_bytes == (5 if place == "host" else UNKNOWN)
+
+
+def test_an_old_driver_has_the_first_memory_call_only() -> None:
+    nvml = FakeNvml({"uuid": "GPU-a", "has_v2": False})
+    device = monitor(nvml)
+    device.select(0)
+    nvml.calls.clear()
+    assert device.read().used_bytes == 300
+    assert nvml.calls.count("nvmlDeviceGetMemoryInfo") == 1
+
+
+def test_a_reading_that_fails_is_unknown_and_the_others_go_on() -> None:
+    clock = FakeClock()
+    nvml = FakeNvml({"uuid": "GPU-a"})
+    nvml.errors["nvmlDeviceGetPowerUsage"] = FakeNvml.NVMLError_NotSupported()
+    device = monitor(nvml, clock)
+    device.select(0)
+    memory = read_for_a_second(device, clock)
+    assert memory.power_mw == UNKNOWN
+    assert memory.temperature_c == 61
+
+
+@pytest.mark.parametrize(
+    ("visible", "index", "uuid"),
+    [
+        (None, 1, "GPU-b"),
+        ("1,0", 0, "GPU-b"),
+        ("GPU-b", 0, "GPU-b"),
+        ("MIG-a1", 0, "MIG-a1"),
+    ],
+)
+def test_the_device_that_cuda_shows(visible: str | None, index: int, uuid: str) -> None:
+    nvml = FakeNvml(
+        {"uuid": "GPU-a"}, {"uuid": "GPU-b"}, {"uuid": "GPU-c", "parts": [{"uuid": "MIG-a1"}]}
+    )
+    device = monitor(nvml, visible=visible)
+    assert device.select(index)
+    assert device.uuid == uuid
+
+
+def test_on_a_split_device_it_is_the_slice_and_not_the_whole() -> None:
+    nvml = FakeNvml({"uuid": "GPU-a", "total": 1000, "parts": [{"uuid": "MIG-1", "total": 100}]})
+    device = monitor(nvml)
+    assert device.select(0)
+    assert (device.uuid, device.total_bytes) == ("MIG-1", 100)
+
+
+def test_the_uuid_that_cuda_reports_settles_it() -> None:
+    nvml = FakeNvml({"uuid": "GPU-a"}, {"uuid": "GPU-b"})
+    device = monitor(nvml)
+    assert device.select(0, "b")
+    assert device.uuid == "GPU-b"
+
+
+@pytest.mark.parametrize(("visible", "index"), [("", 0), ("0", 1), (None, 2)])
+def test_a_device_that_is_not_visible_is_unknown(visible: str | None, index: int) -> None:
+    device = monitor(FakeNvml({"uuid": "GPU-a"}, {"uuid": "GPU-b"}), visible=visible)
+    assert not device.select(index)
+    assert (device.name, device.uuid, device.total_bytes) == ("", "", None)
+    assert device.read() == DeviceMemory()
+
+
+def test_a_reading_is_the_callers_own() -> None:
+    device = monitor(FakeNvml({"uuid": "GPU-a"}))
+    device.select(0)
+    device.read().used_bytes = -1
+    assert device.read().used_bytes == 300
+
+
+def test_the_driver_tells_its_version() -> None:
+    device = monitor(FakeNvml({"uuid": "GPU-a"}))
+    assert device.driver_version() == ""
+    device.select(0)
+    assert device.driver_version() == "580.1"

@@ -1,0 +1,230 @@
+"""A command runs once, in its place, before its deadline, and its fate is always told."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Literal
+
+import pytest
+
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_device import FakeDevice
+from tests.support.recording_outbox import RecordingOutbox
+from vramscope.commands.handlers import CommandHandlers
+from vramscope.commands.queue import MAX_WAITING, CommandQueue
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.messages import Command
+
+
+class Rig:
+    """A queue over a fake device."""
+
+    def __init__(
+        self,
+        allow: Literal["observe", "control"] = "control",
+        allow_commands: frozenset[str] | None = None,
+    ) -> None:
+        self.clock = FakeClock()
+        self.device = FakeDevice()
+        self.outbox = RecordingOutbox()
+        self.queue = CommandQueue(
+            CommandHandlers(self.device),
+            clock=self.clock,
+            emit=self.outbox.put,
+            allow=allow,
+            allow_commands=allow_commands,
+        )
+
+    def submit(self, identity: str, name: str = "empty_cache", **more: Any) -> None:
+        self.queue.submit(Command(id=identity, name=name, **more))
+
+    def receipt(self, identity: str) -> Receipt:
+        receipt = self.outbox.updates(identity)[-1].receipt
+        assert receipt is not None
+        return receipt
+
+
+def test_a_changing_command_waits_for_the_end_of_a_step() -> None:
+    rig = Rig()
+    rig.submit("a")
+    rig.queue.run_on_agent_thread(6)
+    assert rig.device.calls == []
+    rig.queue.run_at_boundary(7)
+    assert rig.outbox.states("a") == ["queued", "running", "done"]
+    assert rig.receipt("a").step == 7
+    rig.queue.run_at_boundary(8)
+    assert rig.device.calls == ["empty_cache"]
+
+
+def test_a_reading_command_does_not_wait() -> None:
+    rig = Rig()
+    rig.submit("a", "memory_summary")
+    rig.queue.run_at_boundary(1)
+    assert rig.outbox.states("a") == ["queued"]
+    rig.queue.run_on_agent_thread(1)
+    assert rig.outbox.states("a") == ["queued", "running", "done"]
+
+
+def test_while_the_device_is_busy_it_waits_for_the_next_step() -> None:
+    rig = Rig()
+    rig.device.reason = "a CUDA graph is being captured"
+    rig.submit("a")
+    rig.queue.run_at_boundary(1)
+    assert rig.outbox.states("a") == ["queued"]
+    rig.device.reason = None
+    rig.queue.run_at_boundary(2)
+    assert rig.receipt("a").step == 2
+
+
+def test_without_a_step_it_expires_and_says_that_nothing_was_changed() -> None:
+    rig = Rig()
+    rig.submit("a", deadline_s=30)
+    rig.clock.advance(29.9)
+    rig.queue.run_on_agent_thread(0)
+    assert rig.outbox.states("a") == ["queued"]
+    rig.clock.advance(0.2)
+    rig.queue.run_on_agent_thread(0)
+    assert rig.outbox.states("a") == ["queued", "expired"]
+    assert rig.receipt("a").message == (
+        "expired: no optimizer step within 30 s; nothing was changed"
+    )
+    rig.queue.run_at_boundary(1)
+    assert rig.device.calls == []
+
+
+def test_a_step_after_the_deadline_is_too_late_even_before_the_sampler_saw_it() -> None:
+    rig = Rig()
+    rig.submit("a", deadline_s=5)
+    rig.clock.advance(5)
+    rig.queue.run_at_boundary(1)
+    assert rig.outbox.states("a") == ["queued", "expired"]
+    assert rig.device.calls == []
+
+
+def test_one_that_expires_because_the_device_was_busy_says_so() -> None:
+    rig = Rig()
+    rig.device.reason = "a CUDA graph is being captured"
+    rig.submit("a", deadline_s=2)
+    rig.queue.run_at_boundary(1)
+    rig.clock.advance(3)
+    rig.queue.run_on_agent_thread(1)
+    assert rig.receipt("a").message == (
+        "expired: a CUDA graph is being captured at each optimizer step within 2 s; "
+        "nothing was changed"
+    )
+
+
+def test_sent_twice_it_runs_once_and_is_answered_twice() -> None:
+    rig = Rig()
+    rig.submit("a")
+    rig.submit("a")
+    rig.queue.run_at_boundary(1)
+    rig.submit("a")
+    rig.queue.run_at_boundary(2)
+    assert rig.device.calls == ["empty_cache"]
+    assert rig.outbox.states("a") == ["queued", "queued", "running", "done", "done"]
+    assert rig.receipt("a").step == 1
+
+
+def test_two_threads_at_once_run_it_once() -> None:
+    rig = Rig()
+    for number in range(50):
+        rig.submit(str(number))
+    threads = [threading.Thread(target=rig.queue.run_at_boundary, args=(1,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(rig.device.calls) == 50
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ({"name": "reboot"}, "no command named 'reboot'"),
+        ({"name": "empty_cache", "params": {"x": 1}}, "parameters of empty_cache"),
+        ({"name": "stats", "dry_run": True}, "stats has no dry run"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_touched(
+    command: dict[str, Any], message: str
+) -> None:
+    rig = Rig()
+    rig.submit("a", **command)
+    assert rig.outbox.states("a") == ["refused"]
+    assert message in rig.receipt("a").message
+
+
+def test_an_agent_that_only_observes_refuses_what_changes_the_job() -> None:
+    rig = Rig(allow="observe")
+    for name in ("empty_cache", "gc_collect", "reset_peaks"):
+        rig.submit(name, name)
+        assert rig.outbox.states(name) == ["refused"]
+    rig.submit("s", "stats")
+    rig.queue.run_on_agent_thread(1)
+    assert rig.outbox.states("s")[-1] == "done"
+    assert rig.queue.accepted() == ["memory_summary", "stats"]
+
+
+def test_the_allow_list_has_the_last_word() -> None:
+    rig = Rig(allow_commands=frozenset({"stats"}))
+    rig.submit("a", "empty_cache")
+    assert rig.receipt("a").message == "this agent's allow-list does not name empty_cache"
+    assert rig.queue.accepted() == ["stats"]
+
+
+def test_the_number_of_waiting_commands_is_bounded() -> None:
+    rig = Rig()
+    for number in range(MAX_WAITING + 1):
+        rig.submit(str(number))
+    assert rig.outbox.states(str(MAX_WAITING)) == ["refused"]
+    assert rig.outbox.states("0") == ["queued"]
+
+
+def test_an_error_of_the_device_is_the_commands_and_not_the_jobs() -> None:
+    rig = Rig()
+    rig.device.error = RuntimeError("CUDA error: out of luck\nlong explanation")
+    rig.submit("a")
+    rig.submit("b", "gc_collect")
+    rig.queue.run_at_boundary(1)
+    assert rig.outbox.states("a") == ["queued", "running", "failed"]
+    assert rig.receipt("a").message == "RuntimeError: CUDA error: out of luck"
+    assert rig.outbox.states("b")[-1] == "done"
+
+
+def test_what_cannot_be_done_fails_with_its_own_words() -> None:
+    rig = Rig()
+    rig.device.stats = None
+    rig.submit("a")
+    rig.queue.run_at_boundary(1)
+    assert rig.receipt("a").message.startswith("the allocator has no counters yet")
+
+
+def test_ctrl_c_in_the_middle_reaches_the_job_after_the_receipt() -> None:
+    rig = Rig()
+    rig.device.error = KeyboardInterrupt()
+    rig.submit("a")
+    with pytest.raises(KeyboardInterrupt):
+        rig.queue.run_at_boundary(1)
+    assert rig.outbox.states("a")[-1] == "failed"
+    assert "interrupted" in rig.receipt("a").message
+
+
+def test_closing_ends_what_waits_and_refuses_what_comes() -> None:
+    rig = Rig()
+    rig.submit("a")
+    rig.queue.close("the job has ended")
+    rig.submit("b")
+    rig.queue.run_at_boundary(1)
+    assert rig.outbox.states("a") == ["queued", "failed"]
+    assert rig.receipt("a").message == "the job has ended; nothing was changed"
+    assert rig.outbox.states("b") == ["refused"]
+    assert rig.device.calls == []
+
+
+def test_a_dry_run_is_marked_as_one_in_the_receipt() -> None:
+    rig = Rig()
+    rig.submit("a", dry_run=True)
+    rig.queue.run_at_boundary(1)
+    assert rig.receipt("a").dry_run
+    assert rig.device.calls == []
