@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vramscope_protocol.commands import Receipt
+from vramscope_protocol.commands import CommandState, Receipt
 from vramscope_server.commands.record import CommandRecord, RankAnswer
 from vramscope_server.settings import Limits
 
@@ -39,17 +39,16 @@ def give_up(record: CommandRecord, now_ns: int, limits: Limits) -> bool:
 def _verdict(record: CommandRecord, rank: int, now_ns: int) -> RankAnswer:
     waited_s = (now_ns - record.created_ns) / 1e9
     answer = record.answers.get(rank)
+    state: CommandState = "expired"
     if answer is not None and answer.state == "running":
         state = "failed"
         message = f"Rank {rank} began the command and has not answered for {waited_s:.0f} s."
     elif rank in record.sent:
-        state = "expired"
         message = (
             f"Rank {rank} did not answer within {waited_s:.0f} s. "
             "It is not known whether the command ran."
         )
     else:
-        state = "expired"
         message = f"Rank {rank} was not connected within {waited_s:.0f} s. Nothing was changed."
     receipt = Receipt(state, message=message, dry_run=record.dry_run)
     return RankAnswer(state, now_ns, receipt, by_server=True)
