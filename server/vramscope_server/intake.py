@@ -73,6 +73,7 @@ class Intake:
         clock_ns: Callable[[], int],
     ) -> None:
         self._uid = stream.uid
+        self._epoch = stream.epoch
         self._run_id = stream.run_id
         self._rank = stream.info.rank
         self._session = session
@@ -159,4 +160,5 @@ class Intake:
     def _submission(
         self, seq: int, content: Rows | Event | CommandUpdate | Goodbye | Lost, size_bytes: int
     ) -> Submission:
-        return Submission(self._uid, seq, content, self._clock_ns(), size_bytes)
+        received_ns = self._clock_ns()
+        return Submission(self._uid, seq, content, received_ns, size_bytes, self._epoch)

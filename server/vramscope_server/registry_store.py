@@ -23,6 +23,6 @@ async def register(
         ProtocolError: the stream belongs to another run or rank.
         StoreError: the database did not take it.
     """
-    stream = await store.write(lambda connection: runs.register(connection, message, now_ns))
+    stream = await store.register(message, now_ns)
     registry.registered(message.run, message.rank.started_ns or now_ns, stream)
     return stream

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,13 @@ from vramscope_server.rows import Rows
 
 MAX_CHUNK_ROWS: Final = 600
 CHUNK_NS: Final = 60 * 1_000_000_000
+
+
+class SealedChunk(NamedTuple):
+    """Rows that are complete, and how many of their kind the stream stored before them."""
+
+    start_position: int
+    rows: Rows
 
 
 class ChunkBuilder:
@@ -37,9 +44,9 @@ class ChunkBuilder:
         """Position after the last open row."""
         return self.position + self._count
 
-    def append(self, rows: Rows) -> list[Rows]:
+    def append(self, rows: Rows) -> list[SealedChunk]:
         """Take rows in; return the chunks that they complete, oldest first."""
-        sealed: list[Rows] = []
+        sealed: list[SealedChunk] = []
         while len(rows):
             if self._parts and not self._continues(rows):
                 sealed.append(self.seal())
@@ -51,13 +58,13 @@ class ChunkBuilder:
                 sealed.append(self.seal())
         return sealed
 
-    def seal(self) -> Rows:
-        """End the open chunk, which must not be empty, and return its rows."""
-        rows = Rows.join(self._parts)
+    def seal(self) -> SealedChunk:
+        """End the open chunk, which must not be empty."""
+        sealed = SealedChunk(self.position, Rows.join(self._parts))
         self._parts = []
         self.position += self._count
         self._count = 0
-        return rows
+        return sealed
 
     def open_rows(self, start_position: int) -> list[Rows]:
         """Open rows from ``start_position`` on; none of them is copied."""
@@ -84,4 +91,5 @@ class ChunkBuilder:
         count = min(len(rows), self._max_rows - self._count)
         if int(rows.time_ns[count - 1]) // CHUNK_NS == minute:
             return count
-        return int(np.searchsorted(rows.time_ns[:count], (minute + 1) * CHUNK_NS, side="left"))
+        end_ns = (minute + 1) * CHUNK_NS
+        return int(np.searchsorted(rows.time_ns[:count], end_ns, side="left"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, insert, update
+from sqlalchemy import Connection, and_, bindparam, delete, insert, update
 
 from vramscope_protocol.commands import FINAL_STATES
 from vramscope_protocol.messages import CommandUpdate
@@ -151,5 +151,6 @@ def write_receipts(connection: Connection, rows: Sequence[Row]) -> None:
         tables.receipts,
         rows,
         keys=("command_id", "rank", "run_id"),
-        where=tables.receipts.c.state.not_in(sorted(FINAL_STATES)),
+        # Spelled out: NOT IN expands its list when it runs, which executemany cannot.
+        where=and_(*(tables.receipts.c.state != state for state in sorted(FINAL_STATES))),
     )

@@ -30,6 +30,8 @@ class StreamRecord:
     end_reason: str | None = None
     end_text: str | None = None
     exit_code: int | None = None
+    epoch: int = 0
+    """Which registration this is; see :meth:`StreamStates.admit`. Not stored."""
 
 
 @dataclass(slots=True)

@@ -10,8 +10,10 @@ from typing import TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from vramscope_protocol.messages import BatchKind, Field
+from vramscope_protocol.messages import BatchKind, Field, Register
+from vramscope_server.store import runs
 from vramscope_server.store.database import Database, StoreError
+from vramscope_server.store.runs import StreamRecord
 from vramscope_server.store.series_reader import Series, SeriesReader
 from vramscope_server.store.step_reader import StepReader, Steps
 from vramscope_server.store.submission import Submission
@@ -163,6 +165,23 @@ class Store:
         except SQLAlchemyError as error:
             raise StoreError(f"the database did not take a write: {error}") from error
         return result
+
+    async def register(self, message: Register, now_ns: int) -> StreamRecord:
+        """Store run, rank and stream; ``last_seq`` of the answer is what is committed.
+
+        Raises:
+            ProtocolError: the stream belongs to another run or rank.
+            StoreError: the database did not take it.
+        """
+        writer = self._writer
+
+        def register(connection: Connection) -> StreamRecord:
+            stream = runs.register(connection, message, now_ns)
+            if writer is not None:
+                stream.epoch = writer.admit()
+            return stream
+
+        return await self.write(register)
 
     def submit(self, submission: Submission) -> bool:
         """Queue a message of an agent; ``False`` when the queue is full or the store closing."""

@@ -12,7 +12,7 @@ from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import BatchKind, CommandUpdate, Event, Goodbye, Lost
 from vramscope_server.rows import ColumnLayout, Rows
 from vramscope_server.store import rollup_cascade, tables
-from vramscope_server.store.chunk_builder import ChunkBuilder
+from vramscope_server.store.chunk_builder import ChunkBuilder, SealedChunk
 from vramscope_server.store.column_codec import compress, decompress, encode_chunk
 from vramscope_server.store.field_tables import load_layout
 from vramscope_server.store.rollup_cascade import RollupRow
@@ -86,8 +86,8 @@ class StreamState:
         self.last_seq = submission.seq
         if isinstance(content, Rows):
             self.summary.take_rows(content)
-            for rows in self.builders[content.kind].append(content):
-                self._add_chunk(rows)
+            for chunk in self.builders[content.kind].append(content):
+                self._add_chunk(chunk)
         elif isinstance(content, Event):
             self._add_event(content)
         elif isinstance(content, CommandUpdate):
@@ -127,11 +127,11 @@ class StreamState:
         self.pending = PendingRows()
         self.dirty = False
 
-    def _add_chunk(self, rows: Rows) -> None:
-        start = self.builders[rows.kind].position - len(rows)
+    def _add_chunk(self, chunk: SealedChunk) -> None:
+        start, rows = chunk
         times, steps = rows.time_ns, rows.step
         known_steps = steps[steps != UNKNOWN]
-        chunk = {
+        row = {
             "stream_id": self.stream_id,
             "kind": rows.kind,
             "start_position": start,
@@ -146,7 +146,7 @@ class StreamState:
                 rows.layout.codes,
             ),
         }
-        self.pending.chunks.append((rows.layout, chunk))
+        self.pending.chunks.append((rows.layout, row))
         if rows.kind == "sample":
             self.pending.rollups.append((rows.layout, rollup_cascade.of_chunk(rows, start)))
 

@@ -27,6 +27,15 @@ class StreamStates:
         self._next_idle_check = time.monotonic() + idle_s
         self._dirty: dict[str, StreamState] = {}
         self._acks: dict[str, int] = {}
+        self._epoch = 0
+        self._failed: dict[str, int] = {}
+
+    def admit(self) -> int:
+        """Number of a new registration. When a stream fails, what its connection sent before is
+        lost to this server, and so what it sent after must not be stored: an ack of that would
+        count for both. Messages of a later registration start where the store ends."""
+        self._epoch += 1
+        return self._epoch
 
     def load_open(self) -> None:
         """Load every stream that has rows outside a sealed chunk: left by a server that died."""
@@ -43,6 +52,10 @@ class StreamStates:
     def absorb(self, submission: Submission) -> None:
         """Hand a message to its stream; a message of an unknown stream is not acked."""
         uid = submission.stream
+        if uid in self._failed:
+            if submission.epoch <= self._failed[uid]:
+                return
+            del self._failed[uid]
         state = self._states.get(uid)
         if state is None:
             with self._database.read() as connection:
@@ -65,6 +78,11 @@ class StreamStates:
         self._acks[state.uid] = state.committed_seq
         if state.ended:
             self.forget(state.uid)
+
+    def fail(self, uid: str) -> None:
+        """Drop what is not committed of a stream, and whatever its connection still sends."""
+        self._failed[uid] = self._epoch
+        self.forget(uid)
 
     def forget(self, uid: str) -> None:
         """Drop a stream from memory; what was committed of it is loaded again when needed."""

@@ -18,6 +18,7 @@ class Submission:
         content: what to store; the columns of a batch come as :class:`Rows`.
         received_ns: when the server received it, by its own clock.
         size_bytes: how much memory it holds until it is committed.
+        epoch: of the registration that it came under.
     """
 
     stream: str
@@ -25,3 +26,4 @@ class Submission:
     content: Rows | Event | CommandUpdate | Goodbye | Lost
     received_ns: int
     size_bytes: int
+    epoch: int = 0

@@ -58,6 +58,10 @@ class StoreHealth:
     oldest_pending_s: float
 
 
+class _GaveUp(Exception):
+    """The server ends while the database does not accept writes."""
+
+
 @dataclass(slots=True)
 class _Call:
     function: Callable[[Connection], Any]
@@ -153,6 +157,10 @@ class Writer:
             self._changed.notify_all()
         return future
 
+    def admit(self) -> int:
+        """Epoch of a stream that registers; only within :meth:`call`."""
+        return self._streams.admit()
+
     def health(self) -> StoreHealth:
         """Whether commits succeed, and what waits for one."""
         with self._changed:
@@ -194,6 +202,8 @@ class Writer:
                     self._commit()
                     commit_at = float("inf")
             self._commit()
+        except _GaveUp:
+            _logger.error("gave up on %d messages that were not acked", len(self._uncommitted))
         finally:
             self._fail_queued_calls()
 
@@ -232,8 +242,8 @@ class Writer:
         states = self._streams.dirty()
         for state in states:
             state.prepare()
-        if states and not self._retry(lambda: self._commit_all(states)):
-            return
+        if states:
+            self._retry(lambda: self._commit_all(states))
         for state in states:
             if state.dirty:
                 self._streams.note_committed(state)
@@ -262,8 +272,9 @@ class Writer:
 
     def _fail_stream(self, uid: str, error: Exception) -> None:
         """Forget what is not committed of a stream: its agent still has it, and is told why."""
-        self._streams.forget(uid)
-        _logger.error("stream %s cannot be stored: %s", uid, error)
+        self._streams.fail(uid)
+        cause = getattr(error, "orig", None) or error
+        _logger.error("stream %s cannot be stored: %s: %s", uid, type(cause).__name__, cause)
         self._on_stream_failed(uid, f"cannot be stored ({type(error).__name__})")
 
     def _write(self, states: list[StreamState]) -> None:
@@ -303,8 +314,13 @@ class Writer:
         else:
             call.future.set_result(result)
 
-    def _retry(self, work: Callable[[], None]) -> bool:
-        """Repeat while the database is locked, full or away; ``False`` if the end came first."""
+    def _retry(self, work: Callable[[], None]) -> None:
+        """Repeat while the database is locked, full or away.
+
+        Raises:
+            _GaveUp: the end came first. Nothing may be taken in after that: an ack of what comes
+                later would count for what is given up here.
+        """
         while True:
             try:
                 work()
@@ -312,11 +328,11 @@ class Writer:
                 self._note_error(f"the database does not accept writes: {error.orig}")
                 with self._changed:
                     if time.monotonic() >= self._give_up_at:
-                        return False
+                        raise _GaveUp from error
                     self._changed.wait(self._limits.retry_s)
             else:
                 self._note_error("")
-                return True
+                return
 
     def _note_error(self, error: str) -> None:
         with self._changed:
