@@ -1,0 +1,53 @@
+// Where the parts of the timeline lie in pixels. We place them ourselves, so that the pointer, the
+// cursor and the marks need nothing from inside Plotly. Pure.
+
+export const MARGIN = { l: 58, r: 14, t: 20, b: 28 };
+/** Parts of the plot area, from its lower left corner, as shares. */
+export const DOMAIN = {
+  x: /** @type {[number, number]} */ ([0, 0.855]),
+  columns: /** @type {[number, number]} */ ([0.875, 1]),
+  main: /** @type {[number, number]} */ ([0.235, 1]),
+  stepTime: /** @type {[number, number]} */ ([0.09, 0.15]),
+  allocations: /** @type {[number, number]} */ ([0, 0.05]),
+};
+
+/** @typedef {{left: number, width: number, top: number, height: number, mainTop: number, mainHeight: number, marksTop: number}} Geometry */
+
+/**
+ * @param {number} width_px
+ * @param {number} height_px
+ * @param {boolean} hasColumns
+ * @returns {Geometry}
+ */
+export function geometryOf(width_px, height_px, hasColumns) {
+  const plotWidth = Math.max(1, width_px - MARGIN.l - MARGIN.r);
+  const plotHeight = Math.max(1, height_px - MARGIN.t - MARGIN.b);
+  const share = hasColumns ? DOMAIN.x[1] : 1;
+  return {
+    left: MARGIN.l,
+    width: plotWidth * share,
+    top: MARGIN.t,
+    height: plotHeight,
+    mainTop: MARGIN.t,
+    mainHeight: plotHeight * (DOMAIN.main[1] - DOMAIN.main[0]),
+    marksTop: MARGIN.t + plotHeight * (1 - DOMAIN.main[0]),
+  };
+}
+
+/**
+ * @param {Geometry} geometry
+ * @param {[number, number]} range
+ * @param {number} x
+ */
+export function toPixel(geometry, range, x) {
+  return geometry.left + ((x - range[0]) / (range[1] - range[0])) * geometry.width;
+}
+
+/**
+ * @param {Geometry} geometry
+ * @param {[number, number]} range
+ * @param {number} px
+ */
+export function toX(geometry, range, px) {
+  return range[0] + ((px - geometry.left) / geometry.width) * (range[1] - range[0]);
+}

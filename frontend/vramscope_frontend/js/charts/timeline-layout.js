@@ -1,0 +1,102 @@
+// Axes, limit lines and labels of the timeline. y starts at 0 and ends at the limit: free space is
+// what you see.
+
+import { duration, sizeText } from "../format.js";
+import { DOMAIN, MARGIN } from "./geometry.js";
+import { baseLayout, faded } from "./theme.js";
+import { clockTicks, sizeTicks, stepTicks, stripTop } from "./ticks.js";
+
+/** @typedef {import("./theme.js").Tokens} Tokens */
+/** @typedef {import("./timeline.js").TimelineModel} TimelineModel */
+
+/**
+ * @param {Tokens} tokens
+ * @param {TimelineModel} model
+ * @param {number} width_px
+ * @param {number} height_px
+ * @returns {Partial<Plotly.Layout>}
+ */
+export function timelineLayout(tokens, model, width_px, height_px) {
+  const top = (model.limit?.bytes ?? model.highest * 1.1) / model.unit.bytes || 1;
+  const hasColumns = model.columns !== null;
+  const xTicks = model.xKind === "step" ? stepTicks(...model.range) : clockTicks(...model.range, model.origin_ns);
+  const axis = { fixedrange: true, zeroline: false, showgrid: false, ticks: /** @type {const} */ ("") };
+  return {
+    ...baseLayout(tokens),
+    width: width_px,
+    height: height_px,
+    margin: { ...MARGIN, pad: 0 },
+    barmode: "stack",
+    bargap: 0.18,
+    xaxis: { ...axis, domain: hasColumns ? DOMAIN.x : [0, 1], anchor: "y3", range: model.range, tickmode: "array", ...xTicks, showline: false, automargin: false },
+    xaxis2: { ...axis, domain: DOMAIN.columns, anchor: "y", type: "category", range: [-0.5, 1.5], showline: true, linecolor: tokens.line2, visible: hasColumns, tickangle: 0 },
+    yaxis: { ...axis, domain: DOMAIN.main, range: [0, top * 1.01], tickmode: "array", ...sizeTicks(top, model.unit.name), showgrid: true, gridcolor: tokens.line },
+    yaxis2: stripAxis(tokens, DOMAIN.stepTime, stripTop(Math.max(0, ...(model.strips.stepTime?.y ?? []).filter(Number.isFinite))), (value) => duration(value / 1000), model.strips.stepTime !== null),
+    yaxis3: { ...stripAxis(tokens, DOMAIN.allocations, Math.max(1, Math.ceil(stripTop(Math.max(0, ...(model.strips.allocations?.y ?? []))))), String, model.strips.allocations !== null), visible: true },
+    shapes: shapes(tokens, model, top),
+    annotations: annotations(tokens, model, top, hasColumns),
+  };
+}
+
+/**
+ * @param {Tokens} tokens
+ * @param {[number, number]} domain
+ * @param {number} top
+ * @param {(value: number) => string} text
+ * @param {boolean} used
+ * @returns {Partial<Plotly.LayoutAxis>}
+ */
+function stripAxis(tokens, domain, top, text, used) {
+  return {
+    domain, range: [0, top], fixedrange: true, zeroline: false, ticks: "", tickmode: "array",
+    tickvals: used ? [0, top] : [], ticktext: used ? ["0", text(top)] : [], showgrid: true, gridcolor: tokens.line, anchor: "x",
+  };
+}
+
+/**
+ * @param {Tokens} tokens
+ * @param {TimelineModel} model
+ * @param {number} top
+ * @returns {Partial<Plotly.Shape>[]}
+ */
+function shapes(tokens, model, top) {
+  const right = model.columns ? DOMAIN.x[1] : 1;
+  const rule = (/** @type {number} */ y) => /** @type {Partial<Plotly.Shape>} */ ({ type: "line", xref: "paper", x0: 0, x1: right, yref: "paper", y0: y, y1: y, line: { width: 1, color: tokens.line2 } });
+  /** @type {Partial<Plotly.Shape>[]} */
+  const drawn = [
+    { type: "line", xref: "paper", x0: 0, x1: 0, yref: "paper", y0: DOMAIN.main[0], y1: 1, line: { width: 1, color: tokens.line2 } },
+    rule(DOMAIN.main[0]),
+    rule(DOMAIN.allocations[0]),
+  ];
+  if (model.limit) drawn.push({ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y", y0: top, y1: top, line: { width: 1.5, color: tokens.ink, dash: model.limit.dashed ? "dash" : "solid" } });
+  return drawn;
+}
+
+/**
+ * @param {Tokens} tokens
+ * @param {TimelineModel} model
+ * @param {number} top
+ * @param {boolean} hasColumns
+ * @returns {Partial<Plotly.Annotations>[]}
+ */
+function annotations(tokens, model, top, hasColumns) {
+  const plain = { showarrow: false, borderpad: 0, font: { size: 12, color: tokens.ink, family: tokens.font } };
+  const stripName = (/** @type {string} */ text, /** @type {number} */ y) => /** @type {Partial<Plotly.Annotations>} */ ({ ...plain, text, xref: "paper", x: 0, xshift: 6, xanchor: "left", yref: "paper", y, yanchor: "bottom", font: { ...plain.font, color: tokens.ink3 } });
+  /** @type {Partial<Plotly.Annotations>[]} */
+  const drawn = [];
+  if (model.strips.stepTime) drawn.push(stripName("step time", DOMAIN.stepTime[1]));
+  if (model.strips.allocations) drawn.push(stripName(model.xKind === "step" ? "device allocations per step" : "device allocations", DOMAIN.allocations[1]));
+  if (model.limit) {
+    drawn.push({ ...plain, text: `<b>${sizeText(model.limit.bytes)}</b> ${model.limit.label}`, xref: "paper", x: 0, xshift: 2, xanchor: "left", yref: "y", y: top, yanchor: "bottom", yshift: 1 });
+  }
+  if (hasColumns && model.freeText) {
+    drawn.push({ ...plain, text: `<b>${model.freeText.value}</b> ${model.freeText.unit}`, xref: "paper", x: (DOMAIN.columns[0] + 1) / 2, xanchor: "center", yref: "y", y: top, yanchor: "top", yshift: -5 });
+  }
+  if (model.emulated) {
+    drawn.push({ ...plain, text: "EMULATED", xref: "paper", x: hasColumns ? DOMAIN.x[1] : 1, xshift: -8, xanchor: "right", yref: "paper", y: DOMAIN.main[0], yshift: 6, yanchor: "bottom", font: { size: 20, color: faded(tokens.ink, 0.5), family: tokens.font } });
+  }
+  if (model.envelope) {
+    drawn.push({ ...plain, text: `rank ${model.envelope.worstRank}`, xref: "paper", x: 1, xanchor: "right", yref: "y", y: (model.envelope.worst.findLast(Number.isFinite) ?? 0) / model.unit.bytes, yanchor: "bottom", yshift: 2 });
+  }
+  return drawn;
+}

@@ -1,0 +1,76 @@
+// What stands in the dialog of a command: the table of a dry run, costs, the text of an answer.
+
+import { readTokens } from "../charts/theme.js";
+import { copyFrom, el } from "../dom.js";
+import { changeInUnit, count, exactBytes, inUnit, known, tableUnit } from "../format.js";
+import { swatch } from "../views/breakdown.js";
+import { dataTable } from "../views/parts.js";
+import { effectOf, receiptsOf } from "./effects.js";
+
+/** @typedef {import("../messages.js").Command} Command */
+/** @typedef {import("../messages.js").Receipt} Receipt */
+
+const MOST_RANKS = 8;
+
+/**
+ * Now, after, change, one step later.
+ * @param {Command} command
+ * @param {number | null} back what the next step takes back at least
+ * @param {number | null} limit_bytes
+ */
+export function dryRunTable(command, back, limit_bytes) {
+  const receipts = receiptsOf(command);
+  if (receipts.length > 1) return perRankTable(receipts);
+  const receipt = receipts[0]?.receipt;
+  if (!receipt) return null;
+  const now = effectOf(receipt.before, limit_bytes);
+  const returned = receipt.returned_bytes ?? null;
+  const less = (/** @type {number | null} */ value) => (known(value) && known(returned) ? value - returned : null);
+  const more = (/** @type {number | null} */ value) => (known(value) && known(returned) ? value + returned : null);
+  const active = now.active ?? now.allocated;
+  const cached = known(now.reserved) && known(active) && known(now.stranded) ? Math.max(0, now.reserved - active - now.stranded) : null;
+  const unit = tableUnit(now.reserved);
+  const tokens = readTokens();
+  const minus = known(returned) ? -returned : null;
+  const row = (/** @type {any} */ name, /** @type {number | null} */ a, /** @type {number | null} */ b, /** @type {number | null} */ change, /** @type {number | null} */ later, /** @type {string} */ className = "") =>
+    el("tr", { class: className }, el("td", {}, ...name), ...[inUnit(a, unit), inUnit(b, unit), changeInUnit(change, unit), inUnit(later, unit)].map((text, i) => el("td", { class: "number", title: exactBytes([a, b, change, later][i]) }, text)));
+  const later = (/** @type {number | null} */ after, /** @type {1 | -1} */ sign) => (known(after) && known(back) ? after + sign * back : null);
+  const rows = [];
+  if (known(cached)) rows.push(row([swatch("cached", tokens), "Cached, returnable"], cached, less(cached), minus, later(less(cached), 1)));
+  if (known(now.stranded)) rows.push(row([swatch("stranded", tokens), "Stranded"], now.stranded, now.stranded, 0, now.stranded));
+  rows.push(row(["Reserved by PyTorch"], now.reserved, less(now.reserved), minus, later(less(now.reserved), 1), "rule"));
+  if (known(now.free)) rows.push(row(["Free on the device"], now.free, more(now.free), returned, later(more(now.free), -1)));
+  return el("table", { class: "data" }, el("thead", {}, el("tr", {}, ...[unit.name, "Now", "After", "Change", known(back) ? "One step later, at best" : "One step later"].map((head, i) => el("th", { scope: "col", class: i ? "number" : null }, head)))), el("tbody", {}, ...rows));
+}
+
+/** @param {{rank: number, receipt: Receipt}[]} receipts */
+function perRankTable(receipts) {
+  const sorted = [...receipts].sort((a, b) => (b.receipt.returned_bytes ?? 0) - (a.receipt.returned_bytes ?? 0));
+  const unit = tableUnit(Math.max(0, ...receipts.map(({ receipt }) => effectOf(receipt.before, null).reserved ?? 0)));
+  const rows = sorted.slice(0, MOST_RANKS).map(({ rank, receipt }) => {
+    const now = effectOf(receipt.before, null);
+    return [String(rank), receipt.state, inUnit(now.reserved, unit), inUnit(receipt.returned_bytes, unit)];
+  });
+  if (sorted.length > MOST_RANKS) rows.push([`${sorted.length - MOST_RANKS} more`, "", "", ""]);
+  return dataTable(["Rank", "State", `>Reserved, ${unit.name}`, `>Would return, ${unit.name}`], rows, "Dry run by rank");
+}
+
+/** @param {import("./catalogue.js").CommandEntry} entry */
+export function costList(entry) {
+  if (entry.costs.length === 0) return null;
+  return el("section", {}, el("h3", {}, "What it costs"), el("dl", { class: "facts" }, ...entry.costs.flatMap(([what, how]) => [el("dt", {}, what), el("dd", {}, how)])));
+}
+
+/**
+ * The answer of a question: text as it is, counters as a table.
+ * @param {string} title
+ * @param {Receipt} receipt
+ */
+export function resultText(title, receipt) {
+  const { result } = receipt;
+  const text = typeof result === "string" ? result : result === null || result === undefined ? (receipt.message ?? "") : JSON.stringify(result, null, 2);
+  const copy = el("button", { class: "button small", type: "button", click: () => void copyFrom(copy, text) }, "Copy");
+  const counters = result !== null && typeof result === "object" && Object.values(result).every((value) => typeof value === "number");
+  return el("section", {}, el("h3", {}, title, title ? " " : "", copy),
+    counters ? dataTable(["Counter", ">Value"], Object.entries(result).map(([name, value]) => [el("code", {}, name), count(value)]), "Counters of the allocator") : el("pre", {}, text));
+}

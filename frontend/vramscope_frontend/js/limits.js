@@ -1,0 +1,45 @@
+// What bounds the memory of a rank, and how its device is called. Pure.
+
+import { known, sizeText } from "./format.js";
+
+/** @typedef {import("./messages.js").Rank} Rank */
+/** @typedef {import("./messages.js").Run} Run */
+/** @typedef {{bytes: number | null, label: string, dashed: boolean}} Limit */
+
+/**
+ * The lower of the device and the process's own cap.
+ * @param {Rank | null | undefined} rank
+ * @returns {Limit}
+ */
+export function limitOf(rank) {
+  const device = currentDevice(rank);
+  const total = rank?.device_total_bytes ?? device?.total_bytes ?? null;
+  const cap = device?.limit_bytes ?? null;
+  if (known(cap) && (!known(total) || cap < total)) return { bytes: cap, label: `limit of the process${known(total) ? `, device ${sizeText(total)}` : ""}`, dashed: true };
+  return { bytes: total, label: device?.emulated ? "emulated device" : "device", dashed: false };
+}
+
+/** @param {Rank | null | undefined} rank */
+function currentDevice(rank) {
+  return rank?.devices?.find((one) => one.uuid !== undefined && one.uuid === rank.device_uuid) ?? rank?.devices?.[0] ?? null;
+}
+
+/**
+ * "rank 0 · cuda:0 · NVIDIA H200".
+ * @param {Rank} rank
+ */
+export function deviceText(rank) {
+  const device = currentDevice(rank);
+  const where = device ? (device.emulated ? "emulated" : `cuda:${device.index}`) : null;
+  return [`rank ${rank.rank}`, where, rank.device_name ?? device?.name].filter(Boolean).join(" · ");
+}
+
+/**
+ * "64 × H100", the way a list of runs names its devices.
+ * @param {Run} run
+ */
+export function devicesText(run) {
+  if (run.emulated) return "emulated";
+  const name = (run.device_name ?? "not known").replace(/^NVIDIA /, "");
+  return run.world_size > 1 ? `${run.world_size} × ${name}` : name;
+}

@@ -1,0 +1,205 @@
+// From rows to one picture: which rows, which layers, which marks and holes. Pure.
+
+import { compose, countersAt, countersAtPeak, LAYERS } from "./composition.js";
+import { pickRows } from "./downsampling.js";
+import * as fields from "./fields.js";
+import { age, count, known, plural, size, tableUnit } from "./format.js";
+import { missingSteps, silences } from "./gaps.js";
+import { highestRow, outsideOf, usedAtPeakOf, withDevice } from "./peaks.js";
+import { indexAt, rowAt, rowsBetween, takeRows } from "./series.js";
+
+/** @typedef {import("./series.js").Table} Table */
+/** @typedef {import("./memory-view.js").MemoryView} MemoryView */
+/** @typedef {import("./composition.js").Composition} Composition */
+/** @typedef {import("./charts/timeline.js").TimelineModel} TimelineModel */
+/** @typedef {import("./charts/timeline.js").Line} Line */
+/** @typedef {import("./charts/timeline.js").Mark} Mark */
+/** @typedef {import("./charts/timeline.js").Zone} Zone */
+
+/**
+ * What the breakdown table and the readout show.
+ * @typedef {object} Reading
+ * @property {Composition} end end of the last full step, the newest sample, or the row at the cursor
+ * @property {Composition} peak
+ * @property {string} endLabel
+ * @property {boolean} atCursor
+ * @property {string} peakTitle
+ * @property {Table} rows
+ */
+
+/**
+ * @typedef {object} Scene
+ * @property {MemoryView} view
+ * @property {Table} steps
+ * @property {Table} samples
+ * @property {[number, number]} range
+ * @property {number | null} limit_bytes
+ * @property {string} limitLabel
+ * @property {boolean} limitDashed
+ * @property {number} origin_ns
+ * @property {boolean} emulated
+ * @property {boolean} dimmed
+ * @property {Mark[]} marks
+ * @property {number} samplesLost
+ * @property {Zone[]} silentZones
+ */
+
+/**
+ * @param {Scene} scene
+ * @param {number | null} cursor
+ * @returns {{model: TimelineModel, reading: Reading | null}}
+ */
+export function pictureOf(scene, cursor) {
+  const { view, range, limit_bytes } = scene;
+  const byStep = view.xKind === "step";
+  const source = byStep ? scene.steps : scene.samples;
+  const [first, second] = byStep ? [fields.ALLOCATED_PEAK, fields.RESERVED_PEAK] : [fields.ALLOCATED, fields.RESERVED];
+  const picked = takeRows(source, pickRows(source, range[0], range[1], first, second));
+  const rows = byStep ? withDevice(picked, scene.samples) : picked;
+  const reading = readingOf(scene, cursor);
+  const states = rows.x.map((_, i) => stateAt(rows, i, byStep));
+  const highest = Math.max(0, ...states.map((state) => state.used ?? 0));
+  const unit = tableUnit(limit_bytes ?? highest);
+  // A step function has no width at its last row; without this a run of one step would be invisible.
+  const x = rows.x.length ? [...rows.x, Math.max(rows.x[rows.x.length - 1], Math.min(range[1], rows.x[rows.x.length - 1] + 1))] : [];
+  const closed = (/** @type {number[]} */ values) => (values.length ? [...values, values[values.length - 1]] : values);
+  const composition = view.drawn === "composition";
+  return {
+    reading,
+    model: {
+      xKind: view.xKind,
+      range,
+      origin_ns: scene.origin_ns,
+      unit,
+      limit: known(limit_bytes) ? { bytes: limit_bytes, label: scene.limitLabel, dashed: scene.limitDashed } : null,
+      highest,
+      x,
+      layers: composition ? Object.fromEntries(LAYERS.map(({ id }) => [id, closed(states.map((state) => state.layers[id] ?? NaN))])) : null,
+      lines: composition ? null : linesOf(rows, byStep, closed),
+      envelope: null,
+      columns: composition && reading ? { end: reading.end, peak: reading.peak } : null,
+      strips: stripsOf(scene, rows),
+      freeText: reading && known(reading.peak.free) ? { value: size(reading.peak.free).value, unit: size(reading.peak.free).unit === unit.name ? "free" : `${size(reading.peak.free).unit} free` } : null,
+      marks: scene.marks,
+      zones: [...gapZones(scene, source), ...scene.silentZones],
+      emulated: scene.emulated,
+      dimmed: scene.dimmed,
+    },
+  };
+}
+
+/**
+ * State that a row of the picture stands for: the highest moment of its step, or its sample.
+ * @param {Table} rows
+ * @param {number} index
+ * @param {boolean} byStep
+ */
+function stateAt(rows, index, byStep) {
+  const row = rowAt(rows, index);
+  return compose(byStep ? countersAtPeak(row) : countersAt(row, rows.binWidth === 0), null);
+}
+
+/**
+ * @param {Scene} scene
+ * @param {number | null} cursor
+ * @returns {Reading | null}
+ */
+export function readingOf(scene, cursor) {
+  const source = scene.view.xKind === "step" ? scene.steps : scene.samples;
+  const { range, limit_bytes, view } = scene;
+  const byStep = view.xKind === "step";
+  const [from, to] = rowsBetween(source, range[0], range[1]);
+  if (to <= from) return null;
+  const at = cursor === null ? to - 1 : Math.min(to - 1, Math.max(from, indexAt(source.x, byStep ? Math.round(cursor) : cursor)));
+  const outside = outsideOf(scene.samples);
+  // Equal use is the rule (a cache that stays): among those the row with most in tensors is the peak.
+  const [allocated, reserved] = byStep ? [source.columns[fields.ALLOCATED_PEAK], source.columns[fields.RESERVED_PEAK]] : [source.columns[fields.ALLOCATED], source.columns[fields.RESERVED]];
+  const height = byStep ? (/** @type {number} */ i) => usedAtPeakOf(source, i, outside) : (/** @type {number} */ i) => Math.max(source.columns[fields.DEVICE_USED][i] || 0, reserved[i] || 0);
+  const top = highestRow(source, (i) => height(i) + (allocated[i] || 0) * 1e-6, from, to);
+  const pair = takeRows(source, [at, top?.index ?? at]);
+  const rows = byStep ? withDevice(pair, scene.samples) : pair;
+  const endRow = rowAt(rows, 0);
+  const peakRow = rowAt(rows, 1);
+  const exact = byStep || source.binWidth === 0 || at >= source.x.length - 1;
+  return {
+    end: compose(cursor !== null && byStep ? countersAtPeak(endRow) : countersAt(endRow, exact), limit_bytes),
+    peak: compose(byStep ? countersAtPeak(peakRow) : countersAt(peakRow, source.binWidth === 0), limit_bytes),
+    endLabel: cursor === null ? (byStep ? "Step end" : "Latest") : byStep ? `step ${count(rows.x[0])}` : `+${age(rows.x[0])}`,
+    atCursor: cursor !== null,
+    peakTitle: byStep ? `highest moment of the steps shown: step ${count(rows.x[1])}` : "highest sample of the time shown",
+    rows,
+  };
+}
+
+/**
+ * @param {Table} rows
+ * @param {boolean} byStep
+ * @param {(values: number[]) => number[]} closed
+ * @returns {Line[]}
+ */
+function linesOf(rows, byStep, closed) {
+  /** @type {Line[]} */
+  const lines = [];
+  const add = (/** @type {string} */ id, /** @type {string} */ name, /** @type {string} */ field, /** @type {Line["ink"]} */ ink, /** @type {number} */ width, /** @type {Line["dash"]} */ dash) => {
+    const values = rows.columns[field];
+    if (values?.some(known)) lines.push({ id, name, values: closed(values), ink, width, dash });
+  };
+  add("device", "Used on the device", fields.DEVICE_USED, "ink3", 1.5, "solid");
+  add("reserved", "Reserved by PyTorch", byStep ? fields.RESERVED_PEAK : fields.RESERVED, "ink2", 1.5, "solid");
+  add("active", byStep ? "Active at peak" : "Active", byStep ? fields.ACTIVE_PEAK : fields.ACTIVE, "ink2", 1, "dot");
+  if (byStep) {
+    add("peak", "Allocated at peak", fields.ALLOCATED_PEAK, "ink", 1.5, "solid");
+    add("end", "Allocated at step end", fields.ALLOCATED, "ink", 1, "dash");
+  } else add("end", "Allocated", fields.ALLOCATED, "ink", 1.5, "solid");
+  return lines;
+}
+
+/**
+ * @param {Scene} scene
+ * @param {Table} rows
+ * @returns {TimelineModel["strips"]}
+ */
+function stripsOf({ view, steps, range }, rows) {
+  const byStep = view.xKind === "step";
+  const table = byStep ? rows : takeRows({ ...steps, x: steps.t }, pickRows({ ...steps, x: steps.t }, range[0], range[1], fields.STEP_DURATION, fields.STEP_DURATION, 500));
+  const durations = table.columns[fields.STEP_DURATION];
+  const counts = rows.columns[fields.DEVICE_ALLOCATIONS] ?? [];
+  /** @type {{x: number[], y: number[], width: number}} */
+  const allocations = { x: [], y: [], width: Math.max(byStep ? 1 : 0.1, (range[1] - range[0]) / 400) };
+  for (let i = 1; i < counts.length; i++) {
+    const calls = counts[i] - counts[i - 1];
+    if (calls > 0 && rows.x[i] >= range[0]) {
+      allocations.x.push(rows.x[i]);
+      allocations.y.push(byStep ? calls / Math.max(1, rows.x[i] - rows.x[i - 1]) : calls);
+    }
+  }
+  return {
+    stepTime: durations?.some(known) ? { x: table.x, y: durations.map((us) => us / 1000) } : null,
+    allocations: counts.some(known) ? allocations : null,
+  };
+}
+
+/**
+ * @param {Scene} scene
+ * @param {Table} source
+ * @returns {Zone[]}
+ */
+function gapZones({ view, range, samplesLost, samples }, source) {
+  const [from, to] = rowsBetween(source, range[0], range[1]);
+  const shown = takeRows({ ...source, columns: {} }, Array.from({ length: to - from }, (_, i) => from + i));
+  const gaps = view.xKind === "step" ? missingSteps(shown) : silences(shown);
+  // Losses are counted over the whole run: they belong to a hole only where there is just one.
+  const sole = view.xKind === "time" && gaps.length === 1 && samplesLost > 0 && silences(samples).length === 1;
+  return gaps.map((gap) => ({
+    x0: gap.x0,
+    x1: gap.x1,
+    quiet: false,
+    text: sole
+      ? `${plural(samplesLost, "sample")} lost`
+      : known(gap.missing)
+        ? `${plural(gap.missing, "step")} missing`
+        : view.xKind === "time"
+          ? `no samples for ${age(gap.x1 - gap.x0)}`
+          : "steps missing",
+  }));
+}

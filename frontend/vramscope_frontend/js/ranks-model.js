@@ -1,0 +1,70 @@
+// Ranks side by side: who has the least left, who stands out, and the picture of all together. Pure.
+
+import { envelope, outliers } from "./data/rank-matrix.js";
+import { known, tableUnit } from "./format.js";
+import { limitOf } from "./limits.js";
+
+/** @typedef {import("./messages.js").Run} Run */
+/** @typedef {import("./messages.js").Rank} Rank */
+/** @typedef {import("./data/rank-matrix.js").RankMatrix} RankMatrix */
+/** @typedef {{rank: number, info: Rank, limit: number | null, peak: number | null, free: number | null, isOutlier: boolean}} RankRow */
+
+/**
+ * Every rank with its head-room at the peak so far, the least first.
+ * @param {Run} run
+ * @param {RankMatrix | null} matrix
+ * @returns {RankRow[]}
+ */
+export function rankRows(run, matrix) {
+  const rows = (run.ranks ?? []).map((info) => {
+    const limit = limitOf(info).bytes;
+    const peak = matrix?.rows.get(info.rank)?.peak ?? null;
+    return { rank: info.rank, info, limit, peak, free: known(limit) && known(peak) ? Math.max(0, limit - peak) : null, isOutlier: false };
+  });
+  const standing_out = outliers(rows.map(({ rank, free }) => ({ rank, free: free ?? NaN })));
+  for (const row of rows) row.isOutlier = standing_out.has(row.rank);
+  return rows.sort((a, b) => (a.free ?? Infinity) - (b.free ?? Infinity) || a.rank - b.rank);
+}
+
+/**
+ * @param {RankRow[]} rows sorted
+ * @returns {import("./verdict.js").WorstRank | null}
+ */
+export function worstRank(rows) {
+  const [first, ...others] = rows.filter((row) => known(row.free));
+  if (!first || !known(first.free)) return null;
+  const frees = others.map((row) => row.free).filter(known);
+  return { rank: first.rank, free: first.free, ranks: rows.length, least: frees.length ? Math.min(...frees) : null, most: frees.length ? Math.max(...frees) : null };
+}
+
+/**
+ * Least to most of all ranks, the median, and the rank that is worst off.
+ * @param {import("./memory-model.js").Scene} scene
+ * @param {RankMatrix} matrix
+ * @returns {import("./charts/timeline.js").TimelineModel}
+ */
+export function allRanksPicture(scene, matrix) {
+  const { t, used } = matrix.picture(240);
+  const bounds = envelope(used);
+  const [worst] = [...matrix.rows].sort((a, b) => b[1].peak - a[1].peak);
+  const highest = worst?.[1].peak ?? 0;
+  return {
+    xKind: "time",
+    range: scene.range,
+    origin_ns: scene.origin_ns,
+    unit: tableUnit(scene.limit_bytes ?? highest),
+    limit: known(scene.limit_bytes) ? { bytes: scene.limit_bytes, label: scene.limitLabel, dashed: scene.limitDashed } : null,
+    highest,
+    x: t,
+    layers: null,
+    lines: null,
+    envelope: worst ? { ...bounds, worst: used.get(worst[0]) ?? [], worstRank: worst[0] } : null,
+    columns: null,
+    strips: { stepTime: null, allocations: null },
+    freeText: null,
+    marks: scene.marks,
+    zones: scene.silentZones,
+    emulated: scene.emulated,
+    dimmed: scene.dimmed,
+  };
+}

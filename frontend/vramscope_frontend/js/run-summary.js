@@ -1,0 +1,127 @@
+// What the top of every page of a run says, from what is known at this moment. Pure.
+
+import * as fields from "./fields.js";
+import { growthOf, quantile } from "./growth.js";
+import { known } from "./format.js";
+import { limitOf } from "./limits.js";
+import { peakOf, usedAtPeakOf, outsideOf } from "./peaks.js";
+import { rankRows, worstRank } from "./ranks-model.js";
+import { highest, lastKnown } from "./series.js";
+
+/** @typedef {import("./messages.js").Run} Run */
+/** @typedef {import("./messages.js").Rank} Rank */
+/** @typedef {import("./series.js").Table} Table */
+/** @typedef {import("./data/rank-data.js").RankData} RankData */
+/** @typedef {import("./data/rank-matrix.js").RankMatrix} RankMatrix */
+
+/**
+ * @typedef {object} Summary
+ * @property {Rank | null} rank the rank that is shown, null for all
+ * @property {import("./limits.js").Limit} limit
+ * @property {import("./verdict.js").Peak | null} peak
+ * @property {import("./ranks-model.js").RankRow[]} rows
+ * @property {import("./verdict.js").WorstRank | null} worst
+ * @property {number | null} firstStep
+ * @property {number} samplesLost
+ * @property {number} samplesReceived
+ * @property {number | null} rate_hz
+ * @property {number | null} cost highest fraction of a core over the ranks that are shown
+ */
+
+/**
+ * @param {Run} run
+ * @param {number | null} shown
+ * @param {RankData | null} data
+ * @param {RankMatrix | null} matrix
+ * @returns {Summary}
+ */
+export function summarize(run, shown, data, matrix) {
+  const ranks = run.ranks ?? [];
+  const rows = run.world_size > 1 ? rankRows(run, matrix) : [];
+  const worst = rows.length ? worstRank(rows) : null;
+  const rank = shown === null ? null : (ranks.find((one) => one.rank === shown) ?? null);
+  const bounding = rank ?? ranks.find((one) => one.rank === worst?.rank) ?? ranks[0];
+  const limit = limitOf(bounding);
+  if (!known(limit.bytes)) limit.bytes = run.device_total_bytes;
+  const concerned = rank ? [rank] : ranks;
+  const statuses = concerned.map((one) => one.status).filter((status) => status !== null);
+  const worst_peak = worst && rows[0] ? rows.find((row) => row.rank === worst.rank)?.peak : null;
+  const first = data ? Math.min(data.steps.first, Infinity) : Infinity;
+  return {
+    rank,
+    limit,
+    rows,
+    worst,
+    peak: data ? peakOf(data.steps.whole(), data.samples.whole()) : known(worst_peak) ? { used: worst_peak, usedKnown: true, step: null } : null,
+    firstStep: Number.isFinite(first) ? first : null,
+    samplesLost: concerned.reduce((sum, one) => sum + (one.samples_lost || 0), 0),
+    samplesReceived: concerned.reduce((sum, one) => sum + (one.samples_received || 0), 0),
+    rate_hz: statuses.length ? Math.min(...statuses.map((status) => status.rate_hz)) : null,
+    cost: statuses.length ? Math.max(...statuses.map((status) => status.cost_fraction)) : null,
+  };
+}
+
+/**
+ * @typedef {object} StepFacts
+ * @property {number | null} allocatedPeak of the last step
+ * @property {{value: number, step: number} | null} largest
+ * @property {number | null} reserved
+ * @property {number | null} used at the end of the last step
+ * @property {number | null} quietSteps steps since memory was last taken from the device
+ * @property {import("./growth.js").Growth | null} growth over the rows given
+ * @property {number | null} stepTime_s median of the last 20
+ * @property {number | null} slow_s 95 % of the last 200 steps are faster
+ * @property {number | null} retries
+ * @property {number | null} cached returnable at the end of the last step
+ * @property {number | null} activePeak highest need of the last 20 steps
+ */
+
+/**
+ * @param {RankData} data
+ * @param {Table} steps rows that are shown
+ * @returns {StepFacts}
+ */
+export function stepFacts(data, steps) {
+  const all = data.steps.whole();
+  const { columns } = all;
+  const samples = data.samples.whole();
+  const last = (/** @type {string} */ name) => lastKnown(columns[name]) ?? lastKnown(samples.columns[name]);
+  const largest = highest(columns[fields.ALLOCATED_PEAK]) ?? highest(samples.columns[fields.ALLOCATED]);
+  const bySteps = columns[fields.ALLOCATED_PEAK].some(known);
+  const durations = columns[fields.STEP_DURATION].slice(-200);
+  const median_us = quantile(durations.slice(-20), 0.5);
+  const slow_us = quantile(durations, 0.95);
+  const reserved = last(fields.RESERVED);
+  const active = last(fields.ACTIVE) ?? last(fields.ALLOCATED);
+  const stranded = last(fields.INACTIVE_SPLIT);
+  const end = all.x.length - 1;
+  const outside = outsideOf(samples);
+  const used_at_end = last(fields.DEVICE_USED) ?? (known(reserved) && known(outside) ? reserved + outside : null);
+  return {
+    allocatedPeak: bySteps ? lastKnown(columns[fields.ALLOCATED_PEAK]) : lastKnown(samples.columns[fields.ALLOCATED]),
+    largest: largest ? { value: largest.value, step: bySteps ? all.x[largest.index] : NaN } : null,
+    reserved,
+    used: used_at_end ?? (end >= 0 ? usedAtPeakOf(all, end, outside) : null),
+    quietSteps: stepsSinceChange(all.x, columns[fields.DEVICE_ALLOCATIONS]),
+    growth: growthOf(steps.x, steps.columns[fields.ALLOCATED] ?? []),
+    stepTime_s: known(median_us) ? median_us / 1e6 : null,
+    slow_s: known(slow_us) ? slow_us / 1e6 : null,
+    retries: last(fields.RETRIES),
+    cached: known(reserved) && known(active) ? Math.max(0, reserved - active - (stranded ?? 0)) : null,
+    activePeak: highest(columns[fields.ACTIVE_PEAK].slice(-20))?.value ?? null,
+  };
+}
+
+/**
+ * @param {number[]} x
+ * @param {number[] | undefined} counter
+ */
+function stepsSinceChange(x, counter) {
+  if (!counter) return null;
+  let i = counter.length - 1;
+  while (i >= 0 && !known(counter[i])) i--;
+  if (i < 1) return null;
+  const end = i;
+  while (i > 0 && (counter[i - 1] === counter[end] || !known(counter[i - 1]))) i--;
+  return x[end] - x[i];
+}

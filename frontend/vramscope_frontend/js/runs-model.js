@@ -1,0 +1,94 @@
+// The list of runs as rows: state, what it says, what is left, in order of urgency. Pure.
+
+import { age, count, known, ofText, sizeText } from "./format.js";
+import { headroomSeverity, headroomText, silence_s, stateOf } from "./run-state.js";
+
+/** @typedef {import("./messages.js").Run} Run */
+/** @typedef {import("./glyphs.js").Severity} Severity */
+/** @typedef {"all" | "live" | "ended" | "lost"} Filter */
+
+/**
+ * @typedef {object} RunRow
+ * @property {Run} run
+ * @property {"waiting" | "live" | "stale" | "lost" | "ended"} state
+ * @property {number | null} used at the highest sample or reserved peak that is known
+ * @property {number | null} limit
+ * @property {number | null} free
+ * @property {number | null} silent_s
+ * @property {{severity: Severity, glyph: string, text: string}} says
+ */
+
+/**
+ * @param {Run} run
+ * @param {number | null} highest_used highest sample that the trend of the run has
+ * @param {number} now_ns
+ * @returns {RunRow}
+ */
+export function runRow(run, highest_used, now_ns) {
+  const candidates = [run.used_bytes, run.peak_reserved_bytes, highest_used].filter(known);
+  const used = candidates.length ? Math.max(...candidates) : null;
+  const limit = run.device_total_bytes;
+  const free = known(used) && known(limit) ? Math.max(0, limit - used) : null;
+  const row = { run, state: stateOf(run, now_ns), used, limit, free, silent_s: silence_s(run, now_ns) };
+  return { ...row, says: saysOf(row) };
+}
+
+/**
+ * @param {Omit<RunRow, "says">} row
+ * @returns {RunRow["says"]}
+ */
+function saysOf({ run, state, used, limit, free, silent_s }) {
+  const on = run.emulated && known(limit) ? ` on an emulated ${sizeText(limit)} device` : "";
+  const headroom = known(free) && known(limit) ? `${sizeText(free)} of head-room${on}` : "head-room not known";
+  switch (state) {
+    case "stale":
+      return { severity: "warn", glyph: "▲", text: `No data for ${age(silent_s)}; last seen with ${headroom}` };
+    case "lost":
+      return { severity: "warn", glyph: "▲", text: `Contact lost ${age(silent_s)} ago without an end${known(run.step) ? `, at step ${count(run.step)}` : ""}` };
+    case "ended":
+      return { severity: "info", glyph: "■", text: known(used) && known(limit) ? `Ended, peak ${ofText(used, limit)}` : "Ended" };
+    case "waiting":
+      return { severity: "info", glyph: "○", text: "Attached; the first sample has not arrived yet" };
+    default: {
+      const severity = headroomSeverity(free, limit);
+      if (severity === "ok") return { severity: "ok", glyph: "✓", text: headroom };
+      if (severity === null || !known(free) || !known(limit)) return { severity: "info", glyph: "○", text: headroom };
+      return { severity, glyph: severity === "crit" ? "⬢" : "▲", text: `Tight: ${headroomText(free, limit)} of head-room${on}` };
+    }
+  }
+}
+
+const STATE_ORDER = { live: 0, waiting: 0, stale: 0, lost: 1, ended: 2 };
+const SEVERITY_ORDER = { crit: 0, warn: 1, info: 2, ok: 2, quiet: 2 };
+
+/**
+ * Live first, then by severity, then by what is left; older ones by their end.
+ * @param {RunRow[]} rows
+ */
+export function sortRows(rows) {
+  return [...rows].sort((a, b) => {
+    const by_state = STATE_ORDER[a.state] - STATE_ORDER[b.state];
+    if (by_state) return by_state;
+    if (a.run.state !== "live") return (b.run.ended_ns ?? b.run.last_seen_ns ?? b.run.started_ns) - (a.run.ended_ns ?? a.run.last_seen_ns ?? a.run.started_ns);
+    return SEVERITY_ORDER[a.says.severity] - SEVERITY_ORDER[b.says.severity] || (a.free ?? Infinity) - (b.free ?? Infinity) || b.run.started_ns - a.run.started_ns;
+  });
+}
+
+/**
+ * @param {RunRow} row
+ * @param {Filter} filter
+ */
+export function passes(row, filter) {
+  if (filter === "all") return true;
+  return filter === "live" ? row.run.state === "live" : row.state === filter;
+}
+
+/**
+ * @param {RunRow} row
+ * @param {string} text
+ */
+export function matches(row, text) {
+  const { run } = row;
+  const hosts = (run.ranks ?? []).map((rank) => rank.host);
+  return [run.name, run.id, run.user, run.script, run.device_name ?? "", ...hosts].some((one) => one.toLowerCase().includes(text.toLowerCase()));
+}

@@ -1,0 +1,100 @@
+// Commands: who did what, and what came of it?
+
+import { CATALOGUE, commandTitle } from "../commands/catalogue.js";
+import { receiptSentence, receiptsOf } from "../commands/effects.js";
+import { el, fillWhenChanged } from "../dom.js";
+import { clock, clockWithUtc, count, duration, known, ranksText } from "../format.js";
+import { happenings } from "../marks.js";
+import { reasonNotToAct } from "../run-state.js";
+import { showHappenings } from "./events.js";
+import { dataTable, panel } from "./parts.js";
+import { footLine, receiptTable } from "./receipt.js";
+
+/** @typedef {import("./run-page.js").RunPage} RunPage */
+/** @typedef {import("../messages.js").Command} Command */
+
+const FINAL = new Set(["done", "failed", "refused", "expired"]);
+
+export class Commands {
+  /** @param {RunPage} page */
+  constructor(page) {
+    this.page = page;
+    this.running = el("div", { class: "body" });
+    this.form = el("div", { class: "body" });
+    this.history = el("div", { class: "body" });
+    this.detail = el("div", { class: "body receipt" });
+    this.events = el("div", { class: "body" });
+    /** @type {string | null} */
+    this.picked = null;
+    this.element = el("div", { class: "run-grid" },
+      el("div", { class: "rail" }, panel("Running", [], this.running), panel("Receipts", [el("span", { class: "context" }, "newest first; dry runs change nothing")], this.history), panel("Events", [], this.events)),
+      el("aside", { class: "rail", "aria-label": "New command and receipt" }, panel("New command", [], this.form), panel("Receipt", [], this.detail)));
+  }
+
+  close() {}
+
+  update() {
+    const run = this.page.session.run;
+    if (!run) return;
+    const commands = [...this.page.session.store.state.commands].reverse();
+    this.showRunning(commands.filter((command) => !FINAL.has(command.state)), run);
+    this.showForm(run);
+    const finished = commands.filter((command) => FINAL.has(command.state));
+    this.showHistory(finished, run);
+    this.showDetail(finished.find((command) => command.id === this.picked) ?? finished[0] ?? null, run);
+    showHappenings(this.events, happenings(this.page.session.store.state.events, this.page.session.store.state.commands, run.world_size), 200);
+  }
+
+  /**
+   * @param {Command[]} commands
+   * @param {import("../messages.js").Run} run
+   */
+  showRunning(commands, run) {
+    const now_ns = this.page.app.clock.now_ns();
+    fillWhenChanged(this.running, JSON.stringify(commands.map((command) => [command.id, command.state, Math.ceil((command.deadline_ns - now_ns) / 1e9)])), () =>
+      commands.length === 0
+        ? [el("p", { class: "empty-line" }, "No command is running.")]
+        : [dataTable(["Command", "Ranks", "State", ">Gives up in"], commands.map((command) => [commandTitle(command.name) + (command.dry_run ? ", dry run" : ""), ranksText(command.ranks, run.world_size), command.state, `${Math.max(0, Math.ceil((command.deadline_ns - now_ns) / 1e9))} s`]), "Running commands")]);
+  }
+
+  /** @param {import("../messages.js").Run} run */
+  showForm(run) {
+    const reasons = CATALOGUE.map((entry) => reasonNotToAct({ run, link: this.page.app.link, scopes: this.page.app.scopes, command: entry.name, needsControl: entry.needsControl }));
+    fillWhenChanged(this.form, reasons.join("/"), () => [
+      el("ul", { class: "todo" }, ...CATALOGUE.flatMap((entry, i) => [el("li", {}, el("span", {}), el("span", { class: "what" }, entry.title), el("button", { class: "button", type: "button", disabled: reasons[i] !== null, title: reasons[i], click: () => this.page.openCommand(entry.name) }, entry.dryRun ? "Dry run…" : entry.needsControl ? "Run…" : "Ask…"), el("p", {}, reasons[i] ?? entry.summary))])),
+    ]);
+  }
+
+  /**
+   * @param {Command[]} commands
+   * @param {import("../messages.js").Run} run
+   */
+  showHistory(commands, run) {
+    fillWhenChanged(this.history, JSON.stringify(commands.map((command) => [command.id, command.state])) + this.picked, () => {
+      if (commands.length === 0) return [el("p", { class: "empty-line" }, "No command yet. The first one is under More actions, or: ", el("code", {}, `vramscope command ${run.name} memory_summary`))];
+      const table = dataTable(["Time", ">Step", "Command", "Ranks", "What came of it", "By"], commands.slice(0, 100).map((command) => {
+        const first = receiptsOf(command)[0]?.receipt;
+        return [el("span", { title: clockWithUtc(command.finished_ns) }, clock(command.finished_ns ?? command.created_ns)), known(first?.step) ? count(first.step) : "–", commandTitle(command.name) + (command.dry_run ? ", dry run" : ""), ranksText(command.ranks, run.world_size), el("button", { class: "button link", type: "button", click: () => this.pick(command.id) }, command.dry_run ? `Measured: ${receiptSentence(command, run.world_size).replace("returned to", "could return to")}` : receiptSentence(command, run.world_size)), command.issued_by || command.origin];
+      }), "Receipts");
+      return [table];
+    });
+  }
+
+  /** @param {string} id */
+  pick(id) {
+    this.picked = id;
+    this.update();
+  }
+
+  /**
+   * @param {Command | null} command
+   * @param {import("../messages.js").Run} run
+   */
+  showDetail(command, run) {
+    fillWhenChanged(this.detail, `${command?.id}/${command?.state}`, () => {
+      if (!command) return [el("p", { class: "empty-line" }, "The receipt of a command shows what it changed, on which rank, at which step.")];
+      const first = receiptsOf(command)[0]?.receipt;
+      return [el("h3", {}, command.dry_run ? `${commandTitle(command.name)}, dry run` : receiptSentence(command, run.world_size)), first?.message ? el("p", { class: "reason" }, first.message) : null, receiptTable(command, run.device_total_bytes, null), typeof first?.result === "string" ? el("pre", {}, first.result) : null, el("p", {}, footLine(command)), known(first?.took_s) ? el("p", {}, `Took ${duration(first.took_s)} on rank ${receiptsOf(command)[0].rank}.`) : null];
+    });
+  }
+}

@@ -1,0 +1,65 @@
+// The header of the panel "Memory": which rank, what is drawn, over what, how far back.
+
+import { el, fillWhenChanged, setAttribute, setText } from "../dom.js";
+import { Segmented } from "./parts.js";
+
+/** @typedef {import("../memory-view.js").MemoryView} MemoryView */
+
+/**
+ * @typedef {object} ControlHandlers
+ * @property {(rank: number | null) => void} onRank
+ * @property {(drawn: MemoryView["drawn"]) => void} onDrawn
+ * @property {(xKind: MemoryView["xKind"]) => void} onAxis
+ * @property {(window: MemoryView["window"]) => void} onWindow
+ * @property {() => void} onFollow
+ * @property {() => void} onTable
+ */
+
+export class MemoryControls {
+  /** @param {ControlHandlers} handlers */
+  constructor(handlers) {
+    this.context = el("span", { class: "context" });
+    const select = el("select", { class: "select", "aria-label": "Rank", hidden: true });
+    select.addEventListener("change", () => handlers.onRank(select.value === "all" ? null : Number(select.value)));
+    this.rankSelect = select;
+    this.drawn = new Segmented("What is drawn", [{ value: "composition", text: "Composition" }, { value: "lines", text: "Lines" }], handlers.onDrawn);
+    this.axis = new Segmented("Horizontal axis", [{ value: "step", text: "Step" }, { value: "time", text: "Time" }], handlers.onAxis);
+    this.window = new Segmented("Stretch that is shown", [{ value: "2m", text: "2 min" }, { value: "10m", text: "10 min" }, { value: "run", text: "Whole run" }], handlers.onWindow);
+    this.followLabel = el("span", {}, "Following");
+    this.followButton = el("button", { class: "button follow", type: "button", "aria-pressed": "true", title: "Keep the newest step in view (f)", click: handlers.onFollow }, el("span", { class: "dot" }), this.followLabel);
+    this.tableButton = el("button", { class: "button", type: "button", "aria-pressed": "false", title: "What is drawn, as a table", click: handlers.onTable }, "Table");
+    this.element = el("header", {}, el("h2", {}, "Memory"), select, this.context, el("div", { class: "controls" }, this.drawn.element, this.axis.element, this.window.element, this.followButton, this.tableButton));
+  }
+
+  /** @param {MemoryView} view */
+  show(view) {
+    const all = view.rank === null;
+    this.drawn.choose(view.drawn);
+    this.axis.choose(all ? "time" : view.xKind);
+    this.window.choose(view.range ? null : view.window);
+    this.axis.disable("step", all ? "All ranks are shown over time." : null);
+    for (const value of /** @type {const} */ (["composition", "lines"])) this.drawn.disable(value, all ? "Choose one rank to see its composition." : null);
+    if (all) this.drawn.choose(null);
+    setAttribute(this.followButton, "aria-pressed", view.range ? "false" : "true");
+    setText(this.followLabel, view.range ? "Follow" : "Following");
+    this.rankSelect.value = all ? "all" : String(view.rank);
+  }
+
+  /**
+   * @param {string} context
+   * @param {number} ranks
+   * @param {MemoryView} view
+   */
+  showRun(context, ranks, view) {
+    setText(this.context, context);
+    this.rankSelect.hidden = ranks <= 1;
+    const rebuilt = fillWhenChanged(this.rankSelect, String(ranks), () => [el("option", { value: "all" }, `All ${ranks} ranks`), ...Array.from({ length: ranks }, (_, rank) => el("option", { value: rank }, `Rank ${rank}`))]);
+    if (rebuilt) this.rankSelect.value = view.rank === null ? "all" : String(view.rank);
+  }
+
+  /** @param {boolean} showsTable */
+  showTable(showsTable) {
+    setAttribute(this.tableButton, "aria-pressed", showsTable ? "true" : "false");
+    setText(this.tableButton, showsTable ? "Chart" : "Table");
+  }
+}

@@ -1,0 +1,270 @@
+// The panel "Memory": chart, controls, breakdown. It owns the view and nothing of the run.
+
+import { Timeline } from "../charts/timeline.js";
+import { el, setAttribute } from "../dom.js";
+import { count, exactBytes, sizeText } from "../format.js";
+import { LAYERS } from "../composition.js";
+import { pictureOf, readingOf } from "../memory-model.js";
+import * as moves from "../memory-view.js";
+import { emptyTable, indexAt } from "../series.js";
+import { Breakdown } from "./breakdown.js";
+import { chartTable } from "./chart-table.js";
+import { LineLegend } from "./line-legend.js";
+import { MemoryControls } from "./memory-controls.js";
+import { failedPart } from "./parts.js";
+import { allRanksPicture } from "../ranks-model.js";
+
+/** @typedef {import("../memory-view.js").MemoryView} MemoryView */
+/** @typedef {import("../memory-model.js").Scene} Scene */
+/** @typedef {import("../memory-model.js").Reading} Reading */
+/** @typedef {import("../charts/timeline.js").TimelineModel} TimelineModel */
+
+/**
+ * What the page knows and the panel needs for one picture; null while the run is not loaded.
+ * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, context: string, summary: string}) | null} SceneSource
+ */
+
+export class MemoryPanel {
+  /**
+   * @param {MemoryView} view
+   * @param {SceneSource} sceneOf
+   * @param {(view: MemoryView) => void} onView
+   */
+  constructor(view, sceneOf, onView) {
+    this.view = view;
+    this.sceneOf = sceneOf;
+    this.onView = onView;
+    /** @type {number | null} */
+    this.pointed = null;
+    /** @type {number | null} */
+    this.pointed_py = null;
+    /** @type {TimelineModel | null} */
+    this.model = null;
+    this.showsTable = false;
+    this.controls = new MemoryControls({
+      onRank: (rank) => this.setView({ ...moves.follow(this.view), rank }),
+      onDrawn: (drawn) => this.setView({ ...this.view, drawn }),
+      onAxis: (xKind) => this.setView(moves.changeAxis(this.view, xKind, this.sceneOf(this.view)?.steps ?? emptyTable([]))),
+      onWindow: (window) => this.setView({ ...moves.follow(this.view), window }),
+      onFollow: () => this.setView(moves.follow(this.view)),
+      onTable: () => this.toggleTable(),
+    });
+    this.breakdown = new Breakdown();
+    this.legend = new LineLegend();
+    this.chart = el("div", {});
+    this.table = el("div", { class: "chart-table", hidden: true, tabindex: 0 });
+    this.problem = el("div", {});
+    this.aside = el("div", {}, this.breakdown.element, this.legend.element);
+    this.body = el("div", { class: "memory-body" }, el("div", {}, this.chart, this.table), this.aside);
+    this.element = el("section", { class: "panel memory", "aria-label": "Memory" }, this.controls.element, this.problem, this.body);
+    this.timeline = new Timeline(this.chart, () => this.picture(), {
+      onPoint: (x, py) => this.point(x, py),
+      onPin: (x) => this.setView({ ...this.view, pinned: this.view.pinned === null ? x : null }),
+      onZoom: (range) => this.setView(moves.zoomTo(this.view, range, this.bounds)),
+      onPan: (delta) => this.setView(moves.panBy(this.view, this.range, delta, this.bounds)),
+      onWheel: (factor, at) => this.setView(moves.zoomAround(this.view, this.range, factor, at, this.bounds)),
+      onBack: () => this.goBack(),
+      onMark: (x) => this.setView({ ...this.view, pinned: x }),
+      onError: (error) => this.showProblem("The chart library", error),
+    });
+    this.controls.show(this.view);
+  }
+
+  close() {
+    this.timeline.close();
+  }
+
+  get source() {
+    const scene = this.sceneOf(this.view);
+    return scene && (this.view.xKind === "step" ? scene.steps : scene.samples);
+  }
+
+  /** @returns {[number, number]} */
+  get range() {
+    return this.sceneOf(this.view)?.range ?? [0, 1];
+  }
+
+  get bounds() {
+    const scene = this.sceneOf(this.view);
+    const rows = this.source;
+    const last = Math.max(rows?.x.at(-1) ?? 0, scene && !this.view.range ? scene.range[1] : 0);
+    return { first: rows?.x[0] ?? 0, last: last || (this.model?.range[1] ?? 1) };
+  }
+
+  /** Steps (or seconds) between what is shown and the newest row; 0 while following. */
+  get behind() {
+    const last = this.source?.x.at(-1);
+    return this.view.range && last !== undefined ? Math.max(0, Math.floor(last - this.view.range[1])) : 0;
+  }
+
+  /** @param {MemoryView} view */
+  setView(view) {
+    this.view = view;
+    this.onView(view);
+    this.controls.show(this.view);
+    this.changed(true);
+  }
+
+  /**
+   * Rows or state changed.
+   * @param {boolean} [urgent] by the reader's own hand
+   */
+  changed(urgent = false) {
+    this.timeline.invalidate(urgent);
+    if (urgent && this.model) this.showReadout();
+  }
+
+  themeChanged() {
+    this.breakdown.themeChanged();
+    this.legend.themeChanged();
+    this.timeline.themeChanged();
+  }
+
+  /** @returns {TimelineModel | null} */
+  picture() {
+    const scene = this.sceneOf(this.view);
+    if (!scene) return null;
+    if (this.view.rank === null && scene.session.matrix) this.model = allRanksPicture(scene, scene.session.matrix);
+    else {
+      this.model = pictureOf(scene, null).model;
+      scene.session.rankData?.refine(this.view.xKind === "step" ? "steps" : "samples", scene.range[0], scene.range[1], this.timeline.geometry.width);
+    }
+    this.controls.showRun(scene.context, scene.ranks, this.view);
+    this.showReadout();
+    if (this.showsTable) this.fillTable(this.model);
+    setAttribute(this.timeline.figure, "aria-label", scene.summary);
+    const error = scene.session.rankData?.error;
+    if (error) this.showProblem("History", error, () => void scene.session.rankData?.load());
+    else this.problem.replaceChildren();
+    return this.model;
+  }
+
+  /**
+   * @param {number | null} x
+   * @param {number | null} py
+   */
+  point(x, py) {
+    this.pointed = x;
+    this.pointed_py = py;
+    this.showReadout();
+  }
+
+  /** Table and chip at the cursor, or at the end of the run without one. */
+  showReadout() {
+    const { model } = this;
+    const scene = this.sceneOf(this.view);
+    if (!model || !scene) return;
+    const cursor = this.pointed ?? this.view.pinned;
+    const all = this.view.rank === null;
+    this.aside.hidden = all;
+    this.body.style.gridTemplateColumns = all ? "minmax(0, 1fr)" : "";
+    this.breakdown.element.hidden = all || this.view.drawn !== "composition";
+    this.legend.element.hidden = all || this.view.drawn !== "lines";
+    const reading = all ? null : readingOf({ ...scene, range: model.range }, cursor);
+    if (this.view.drawn === "composition") this.breakdown.show(reading, model.unit, this.view.xKind === "step");
+    else this.legend.show(model, cursor, reading?.endLabel ?? "Latest");
+    this.timeline.showCursor(cursor, cursor === null ? [] : this.chipOf(cursor, reading, model), this.pointed === null ? null : this.pointed_py);
+    setAttribute(this.timeline.surface, "aria-valuenow", cursor === null ? Math.round(model.range[1]) : Math.round(cursor));
+    setAttribute(this.timeline.surface, "aria-valuetext", reading ? `${reading.endLabel}: allocated ${sizeText(reading.end.allocated)}, reserved ${sizeText(reading.end.reserved)}` : null);
+  }
+
+  /**
+   * What lies under the pointer: step, name, GiB with two decimals, exact bytes.
+   * @param {number} cursor
+   * @param {Reading | null} reading
+   * @param {TimelineModel} model
+   * @returns {Node[]}
+   */
+  chipOf(cursor, reading, model) {
+    const head = this.view.xKind === "step" && this.view.rank !== null ? `step ${count(Math.round(cursor))}` : new Date(model.origin_ns / 1e6 + cursor * 1000).toLocaleTimeString("en-GB", { hour12: false });
+    const under = this.pointed === null ? null : this.under(this.timeline.bytesAt(this.pointed_py ?? 0), cursor, reading, model);
+    return [el("span", {}, head), ...(under ? [el("small", {}, `${under.name} ${sizeText(under.bytes, 2)} · ${exactBytes(under.bytes)}`)] : [])];
+  }
+
+  /**
+   * @param {number} height_bytes
+   * @param {number} cursor
+   * @param {Reading | null} reading
+   * @param {TimelineModel} model
+   * @returns {{name: string, bytes: number} | null}
+   */
+  under(height_bytes, cursor, reading, model) {
+    if (model.layers && reading) {
+      let top = 0;
+      for (const layer of LAYERS) {
+        const bytes = reading.end.layers[layer.id] ?? 0;
+        top += bytes;
+        if (height_bytes < top && height_bytes >= 0) return { name: layer.name, bytes };
+      }
+      return height_bytes >= 0 && reading.end.free !== null ? { name: "Free on the device", bytes: reading.end.free } : null;
+    }
+    const lines = model.lines ?? (model.envelope ? envelopeLines(model.envelope) : []);
+    const index = indexAt(model.x, cursor);
+    const near = lines.map((line) => ({ name: line.name, bytes: line.values[index] })).filter((line) => Number.isFinite(line.bytes));
+    near.sort((a, b) => Math.abs(a.bytes - height_bytes) - Math.abs(b.bytes - height_bytes));
+    return near[0] ?? null;
+  }
+
+  toggleTable() {
+    this.showsTable = !this.showsTable;
+    this.table.hidden = !this.showsTable;
+    this.chart.hidden = this.showsTable;
+    this.controls.showTable(this.showsTable);
+    if (this.showsTable && this.model) this.fillTable(this.model);
+    else this.timeline.invalidate(true);
+  }
+
+  /** @param {TimelineModel} model */
+  fillTable(model) {
+    this.table.replaceChildren(chartTable(model));
+  }
+
+  /**
+   * @param {string} what
+   * @param {Error} error
+   * @param {() => void} [retry]
+   */
+  showProblem(what, error, retry = () => location.reload()) {
+    this.problem.replaceChildren(failedPart(what, error, retry));
+  }
+
+  /**
+   * Move the cursor by rows; the first press puts it at the newest row.
+   * @param {number} rows
+   */
+  moveCursor(rows) {
+    const xs = this.source?.x;
+    const { model } = this;
+    if (!xs?.length || !model) return;
+    const at = this.view.pinned === null ? indexAt(xs, model.range[1]) : indexAt(xs, this.view.pinned) + rows;
+    const pinned = xs[Math.max(0, Math.min(xs.length - 1, at))];
+    const next = { ...this.view, pinned };
+    // A cursor that leaves the picture takes the picture along.
+    this.setView(pinned < model.range[0] || pinned > model.range[1] ? moves.panBy(next, model.range, pinned - (model.range[0] + model.range[1]) / 2, this.bounds) : next);
+  }
+
+  showWholeRun() {
+    this.setView({ ...moves.follow(this.view), window: "run" });
+  }
+
+  goBack() {
+    this.setView(moves.back(this.view));
+  }
+
+  /** Put the cursor on the highest row that is shown. */
+  goToPeak() {
+    const scene = this.sceneOf(this.view);
+    const reading = scene && this.view.rank !== null ? readingOf(scene, null) : null;
+    if (reading) this.setView({ ...this.view, pinned: reading.rows.x[1] });
+  }
+}
+
+/** @param {import("../charts/timeline.js").Envelope} envelope */
+function envelopeLines(envelope) {
+  return [
+    { name: "Least of all ranks", values: envelope.least },
+    { name: "Median", values: envelope.median },
+    { name: `Rank ${envelope.worstRank}`, values: envelope.worst },
+    { name: "Most of all ranks", values: envelope.most },
+  ];
+}

@@ -1,0 +1,165 @@
+// Overview: am I all right? Figures, the chart that ends in its own anatomy, what could be done.
+
+import { el, fillWhenChanged } from "../dom.js";
+import { age, count, known, sizeText } from "../format.js";
+import { takenBack } from "../commands/effects.js";
+import { happenings, marksOf } from "../marks.js";
+import { queryFromView, shownRange, viewFromQuery } from "../memory-view.js";
+import { deviceText, devicesText } from "../limits.js";
+import { silence_s } from "../run-state.js";
+import { stepFacts } from "../run-summary.js";
+import { emptyTable, rowsBetween, takeRows, xAtTime } from "../series.js";
+import { showHappenings } from "./events.js";
+import { MemoryPanel } from "./memory-panel.js";
+import { panel } from "./parts.js";
+import { ReceiptPanel } from "./receipt.js";
+import { Stats } from "./stats.js";
+
+/** @typedef {import("./run-page.js").RunPage} RunPage */
+/** @typedef {import("../memory-view.js").MemoryView} MemoryView */
+
+const NOTHING = emptyTable([]);
+
+export class Overview {
+  /** @param {RunPage} page */
+  constructor(page) {
+    this.page = page;
+    const { session } = page;
+    const run = /** @type {import("../messages.js").Run} */ (session.run);
+    this.shape = { ended: run.state === "ended", ranks: run.world_size };
+    const view = viewFromQuery(page.app.router.place.view, this.shape);
+    session.selectRank(view.rank);
+    this.stats = new Stats();
+    this.receipt = new ReceiptPanel(session);
+    this.eventsBody = el("div", { class: "body" });
+    this.todoBody = el("div", { class: "body" });
+    this.todo = panel("What you could do", [], this.todoBody);
+    this.memory = new MemoryPanel(view, (shown) => this.scene(shown), (changed) => this.viewChanged(changed));
+    const all = el("a", { href: page.pathOf("commands") }, "All");
+    this.element = el("div", {}, this.stats.element, el("div", { class: "run-grid" }, this.memory.element, el("aside", { class: "rail", "aria-label": "Receipts, actions, events" }, this.receipt.element, this.todo, panel("Events", [el("div", { class: "controls" }, all)], this.eventsBody))));
+  }
+
+  close() {
+    this.memory.close();
+  }
+
+  get shownRank() {
+    return this.memory.view.rank;
+  }
+
+  /** @param {MemoryView} view */
+  viewChanged(view) {
+    this.page.session.selectRank(view.rank);
+    this.page.app.router.note(queryFromView(view, this.shape));
+    this.page.changed();
+  }
+
+  /**
+   * Everything that one picture is made of.
+   * @param {MemoryView} view
+   * @returns {ReturnType<import("./memory-panel.js").SceneSource>}
+   */
+  scene(view) {
+    const { session, app } = this.page;
+    const run = session.run;
+    const summary = this.page.summary;
+    if (!run || !summary) return null;
+    const data = session.rankData;
+    const seen = view.rank === null ? { ...view, xKind: /** @type {const} */ ("time") } : view;
+    const rows = data ? data[seen.xKind === "step" ? "steps" : "samples"].whole() : matrixTimes(session.matrix);
+    const pill = this.page.pill;
+    const silent = pill.state === "stale" || pill.state === "lost" || pill.state === "disconnected";
+    const last = rows.x.at(-1) ?? 0;
+    const silent_s = silence_s(run, app.clock.now_ns()) ?? 0;
+    const probe = shownRange(seen, rows);
+    const quiet = silent ? Math.min((probe[1] - probe[0]) * 0.16, seen.xKind === "time" ? silent_s : silent_s * stepsPerSecond(rows)) : 0;
+    const range = shownRange(seen, rows, last + quiet);
+    const whole = data?.[seen.xKind === "step" ? "steps" : "samples"];
+    return {
+      session,
+      ranks: run.world_size,
+      view: seen,
+      steps: data ? data.steps.view(seen.xKind === "step" ? range[0] : -Infinity) : NOTHING,
+      samples: data ? data.samples.view(seen.xKind === "time" ? range[0] : -Infinity) : NOTHING,
+      range,
+      limit_bytes: summary.limit.bytes,
+      limitLabel: summary.limit.label,
+      limitDashed: summary.limit.dashed,
+      origin_ns: run.started_ns,
+      emulated: run.emulated,
+      dimmed: silent,
+      marks: marksOf(happenings(session.store.state.events, session.store.state.commands, run.world_size).filter((one) => one.rank === null || view.rank === null || one.rank === view.rank), seen.xKind, run.started_ns, (t) => xAtTime(data?.steps.whole() ?? NOTHING, t)),
+      samplesLost: summary.samplesLost,
+      silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: pill.state === "lost" ? `silent since ${seen.xKind === "step" ? `step ${count(last)}` : `${age(silent_s)} ago`}` : "no data" }] : [],
+      context: summary.rank ? deviceText(summary.rank) : devicesText(run),
+      summary: `Memory over ${seen.xKind === "step" ? "steps" : "time"}: ${whole?.isEmpty ? "no data yet" : `${this.page.verdict?.sentence ?? ""}`}`,
+    };
+  }
+
+  /** Called by the page when anything changed, at most ten times a second. */
+  update() {
+    const { session, summary } = this.page;
+    const run = session.run;
+    if (!run || !summary) return;
+    const data = session.rankData;
+    const facts = data ? stepFacts(data, this.shownSteps(data)) : null;
+    this.facts = facts;
+    this.stats.show(summary, facts, run);
+    this.memory.changed();
+    this.receipt.update();
+    this.showTodo(facts);
+    showHappenings(this.eventsBody, happenings(session.store.state.events, session.store.state.commands, run.world_size), 8);
+  }
+
+  /** @param {import("../data/rank-data.js").RankData} data */
+  shownSteps(data) {
+    const { view } = this.memory;
+    const steps = data.steps.whole();
+    const range = shownRange(view, view.xKind === "step" ? steps : data.samples.whole());
+    const [x0, x1] = view.xKind === "step" ? range : [xAtTime(steps, range[0]), xAtTime(steps, range[1])];
+    const [from, to] = rowsBetween(steps, x0, x1);
+    return takeRows(steps, Array.from({ length: to - from }, (_, i) => from + i));
+  }
+
+  /**
+   * The one remedy that is known here: the cache, with what it does not do.
+   * @param {import("../run-summary.js").StepFacts | null} facts
+   */
+  showTodo(facts) {
+    const cached = facts?.cached ?? null;
+    const run = this.page.session.run;
+    this.todo.hidden = !known(cached) || cached < 2 ** 20 || run?.state !== "live";
+    if (this.todo.hidden || !facts || !known(cached)) return;
+    const back = takenBack({ reserved: facts.reserved, returned: cached, activePeak: facts.activePeak });
+    const text = `Returns ${sizeText(cached)} between steps${known(back) ? (back > 0 ? `; the next step takes at least ${sizeText(back)} back` : "") : ""}. Useful only if another process needs it now.`;
+    const reason = this.page.actions.free.disabled ? this.page.actions.free.title : null;
+    fillWhenChanged(this.todoBody, `${text}/${reason}`, () => [
+      el("ul", { class: "todo" }, el("li", {}, el("span", { class: "ink3" }, "1"), el("span", { class: "what" }, "Free the cache"), el("button", { class: "button", type: "button", disabled: reason !== null, title: reason, click: () => this.page.openCommand("empty_cache") }, "Dry run…"), el("p", {}, text))),
+    ]);
+  }
+
+  /** Words for the second line while the reader looks at the past; null while following. */
+  get lookingBack() {
+    const { view } = this.memory;
+    if (!view.range) return null;
+    const { behind } = this.memory;
+    const [from, to] = view.range;
+    const unit = view.xKind === "step" && view.rank !== null;
+    const what = unit ? `Looking at steps ${count(Math.round(from))} to ${count(Math.round(to))}.` : `Looking at ${age(to - from)} of the run.`;
+    return { what, link: this.page.session.run?.state === "live" ? `back to live${behind > 0 ? (unit ? `, ${count(behind)} ${behind === 1 ? "step" : "steps"} behind` : `, ${age(behind)} behind`) : ""}` : "back to the end" };
+  }
+}
+
+/** @param {import("../data/rank-matrix.js").RankMatrix | null} matrix */
+function matrixTimes(matrix) {
+  if (!matrix) return NOTHING;
+  const { t } = matrix.picture(240);
+  return { ...NOTHING, x: t, t };
+}
+
+/** @param {import("../series.js").Table} rows */
+function stepsPerSecond(rows) {
+  const end = rows.x.length - 1;
+  const from = Math.max(0, end - 50);
+  return end > from && rows.t[end] > rows.t[from] ? (rows.x[end] - rows.x[from]) / (rows.t[end] - rows.t[from]) : 1;
+}

@@ -1,0 +1,219 @@
+// Ranks: which rank is different, and since when?
+
+import { Heatmap } from "../charts/heatmap.js";
+import { readTokens } from "../charts/theme.js";
+import { el, fillWhenChanged, setAttribute } from "../dom.js";
+import { clock, count, exactBytes, gib, gibChange, known, percent, plural, sizeText } from "../format.js";
+import { headroomSeverity } from "../run-state.js";
+import { dataTable, failedPart, panel, Segmented } from "./parts.js";
+
+/** @typedef {import("./run-page.js").RunPage} RunPage */
+/** @typedef {import("../ranks-model.js").RankRow} RankRow */
+
+const RESORT_MS = 10_000;
+const LEGEND = ["under 2.5 %", "to 5 %", "5 %", "10 %", "16 %", "20 % and more"];
+
+export class Ranks {
+  /** @param {RunPage} page */
+  constructor(page) {
+    this.page = page;
+    /** @type {number | null} */
+    this.picked = null;
+    this.actsOnAll = true;
+    /** @type {number[]} */
+    this.order = [];
+    this.sorted_ms = -Infinity;
+    /** @type {"worst" | "rank" | "host"} */
+    this.sort = "worst";
+    this.sorts = new Segmented("Order of the ranks", [{ value: "worst", text: "Worst first" }, { value: "host", text: "By host" }, { value: "rank", text: "By rank" }], (sort) => {
+      this.sort = sort;
+      this.sorted_ms = -Infinity;
+      this.sorts.choose(sort);
+      this.update();
+      this.heat.invalidate(true);
+    });
+    this.sorts.choose("worst");
+    this.context = el("span", { class: "context" });
+    this.heat = new Heatmap(() => this.heatModel(), { onPoint: (at, event) => this.point(at, event), onPick: (rank) => this.pick(rank), onError: (error) => this.problem.replaceChildren(failedPart("The chart library", error, () => location.reload())) });
+    this.problem = el("div", {});
+    this.compare = el("div", { class: "body compare" });
+    this.compareTitle = el("h2", {}, "Against the median");
+    this.look = el("div", { class: "body" });
+    this.act = el("div", { class: "body" });
+    this.list = el("div", { class: "body rank-list", tabindex: 0 });
+    this.legend = el("div", { class: "legend" });
+    this.openLink = el("a", { href: page.pathOf("overview") }, "Open rank");
+    this.actChoice = new Segmented("Ranks to act on", [{ value: "one", text: "Rank" }, { value: "all", text: "All" }], (value) => {
+      this.actsOnAll = value === "all";
+      this.update();
+    });
+    this.actFree = el("button", { class: "button", type: "button", click: () => page.openCommand("empty_cache") }, "Free cache…");
+    this.actNote = el("p", { class: "ink2" });
+    this.act.append(el("div", { class: "runs-tools" }, this.actChoice.element, el("span", { class: "spacer" }), this.actFree), this.actNote);
+    this.element = el("div", { class: "ranks-grid" },
+      el("div", { class: "rail" }, panel("Head-room by rank", [this.context, el("div", { class: "controls" }, this.sorts.element)], this.problem, this.heat.element, this.legend), panel("All ranks", [], this.list)),
+      el("aside", { class: "rail", "aria-label": "Comparison and actions" }, el("section", { class: "panel", "aria-label": "Comparison" }, el("header", {}, this.compareTitle, el("div", { class: "controls" }, this.openLink)), this.compare), panel("Ranks that need a look", [], this.look), panel("Act on ranks", [], this.act)));
+  }
+
+  close() {
+    this.heat.close();
+  }
+
+  /** Ranks a command would go to; null for all. */
+  get actOn() {
+    return this.actsOnAll ? null : this.pickedRank;
+  }
+
+  get rows() {
+    return this.page.summary?.rows ?? [];
+  }
+
+  get pickedRank() {
+    return this.picked ?? this.rows[0]?.rank ?? 0;
+  }
+
+  /** @param {number} rank */
+  pick(rank) {
+    this.picked = rank;
+    this.update();
+  }
+
+  /**
+   * @param {{row: import("../charts/heatmap.js").HeatRow, t: number, index: number} | null} at
+   * @param {PointerEvent} event
+   */
+  point(at, event) {
+    const run = this.page.session.run;
+    const info = at && run?.ranks?.find((one) => one.rank === at.row.rank);
+    if (!at || !run || !info) {
+      this.heat.showChip("", null);
+      return;
+    }
+    const share = at.row.values[at.index];
+    const limit = this.rows.find((row) => row.rank === at.row.rank)?.limit;
+    const left = known(share) && known(limit) ? `${sizeText(share * limit, 2)} left (${percent(share)})` : "not known";
+    this.heat.showChip(`rank ${info.rank} · ${info.host} · GPU ${info.local_rank} · ${clock(run.started_ns + at.t * 1e9)} · ${left}`, event);
+  }
+
+  /** The order stays for a while, and as long as the pointer is on the chart. */
+  sortRows() {
+    const { rows } = this;
+    const due = performance.now() - this.sorted_ms > RESORT_MS && !this.heat.isPointed;
+    if (due || this.order.length !== rows.length) {
+      const sorted = [...rows];
+      if (this.sort === "rank") sorted.sort((a, b) => a.rank - b.rank);
+      if (this.sort === "host") sorted.sort((a, b) => a.info.host.localeCompare(b.info.host) || a.info.local_rank - b.info.local_rank);
+      this.order = sorted.map((row) => row.rank);
+      this.sorted_ms = performance.now();
+    }
+    const by_rank = new Map(rows.map((row) => [row.rank, row]));
+    return this.order.flatMap((rank) => by_rank.get(rank) ?? []);
+  }
+
+  /** @returns {import("../charts/heatmap.js").HeatModel | null} */
+  heatModel() {
+    const { session } = this.page;
+    const run = session.run;
+    if (!run || !session.matrix) return null;
+    const { t, used } = session.matrix.picture(240);
+    const rowOf = (/** @type {RankRow} */ row) => ({
+      rank: row.rank,
+      label: this.sort === "host" ? `${row.info.host}:${row.info.local_rank}` : `rank ${row.rank}`,
+      free: row.free,
+      severity: headroomSeverity(row.free, row.limit),
+      values: (used.get(row.rank) ?? []).map((bytes) => (known(bytes) && known(row.limit) ? Math.max(0, (row.limit - bytes) / row.limit) : null)),
+    });
+    const rows = this.sortRows();
+    const outliers = this.sort === "worst" ? rows.filter((row) => row.isOutlier) : [];
+    return { t, origin_ns: run.started_ns, outliers: outliers.map(rowOf), others: rows.filter((row) => !outliers.includes(row)).map(rowOf) };
+  }
+
+  update() {
+    const run = this.page.session.run;
+    const { rows } = this;
+    if (!run || rows.length === 0) return;
+    const hosts = new Set(rows.map((row) => row.info.host)).size;
+    fillWhenChanged(this.context, `${hosts}/${rows.length}`, () => [`${plural(hosts, "host")} · ${plural(rows.length, "rank")} · ${run.device_name ?? "device not known"} ${sizeText(run.device_total_bytes)}`]);
+    fillWhenChanged(this.legend, document.documentElement.dataset.theme ?? "system", () => {
+      const { scale } = readTokens();
+      return [el("span", {}, "Head-room"), ...LEGEND.map((text, i) => {
+        const mark = el("i", { class: "swatch" });
+        mark.style.background = scale[i];
+        return el("span", {}, mark, text);
+      })];
+    });
+    this.heat.invalidate();
+    this.showCompare(rows);
+    this.showLook(rows);
+    this.showList(rows);
+    this.showAct(rows);
+  }
+
+  /** @param {RankRow[]} rows */
+  showCompare(rows) {
+    const row = rows.find((one) => one.rank === this.pickedRank) ?? rows[0];
+    const peaks = rows.map((one) => one.peak).filter(known).sort((a, b) => a - b);
+    const median = peaks[peaks.length >> 1] ?? null;
+    const frees = rows.map((one) => one.free).filter(known).sort((a, b) => a - b);
+    const free = frees[frees.length >> 1] ?? null;
+    const limit = row.limit;
+    setAttribute(this.openLink, "href", `${this.page.pathOf("overview")}?rank=${row.rank}`);
+    fillWhenChanged(this.openLink, String(row.rank), () => [`Open rank ${row.rank}`]);
+    fillWhenChanged(this.compareTitle, String(row.rank), () => [`Rank ${row.rank} against the median`]);
+    fillWhenChanged(this.compare, [row.rank, row.peak, median, document.documentElement.dataset.theme].join("/"), () => {
+      const bar = (/** @type {string} */ name, /** @type {number | null} */ bytes) => {
+        const used = el("i", {});
+        used.style.width = known(bytes) && known(limit) ? `${Math.min(100, (bytes / limit) * 100)}%` : "0";
+        used.style.background = readTokens().category.allocated;
+        return el("div", { class: "bar-row" }, el("span", {}, name), el("div", { class: "bar", title: exactBytes(bytes) }, used));
+      };
+      const line = (/** @type {string} */ name, /** @type {number | null} */ a, /** @type {number | null} */ b) => {
+        const change = known(a) && known(b) ? b - a : null;
+        const large = known(change) && (Math.abs(change) > 5 * 2 ** 30 || (known(limit) && Math.abs(change) > 0.05 * limit));
+        const bad = large && (name === "Head-room" ? change < 0 : change > 0);
+        return [name, gib(a), gib(b), el("span", { class: bad ? "crit" : null }, bad ? el("b", {}, gibChange(change)) : gibChange(change))];
+      };
+      return [el("div", { class: "bars" }, bar(`rank ${row.rank}`, row.peak), bar("median", median)), dataTable(["GiB at peak", ">Median", `>Rank ${row.rank}`, ">Difference"], [line("Used on the device", median, row.peak), line("Head-room", free, row.free)], "Comparison with the median")];
+    });
+  }
+
+  /** @param {RankRow[]} rows */
+  showLook(rows) {
+    const bad = rows.filter((row) => row.isOutlier || ["crit", "warn"].includes(headroomSeverity(row.free, row.limit) ?? "") || row.info.state !== "live");
+    const shown = bad.slice(0, 8);
+    const rest = rows.filter((row) => !shown.includes(row)).map((row) => row.free).filter(known);
+    fillWhenChanged(this.look, JSON.stringify(shown.map((row) => [row.rank, gib(row.free), row.info.state])) + rest.length, () => {
+      if (shown.length === 0) return [el("p", { class: "empty-line" }, `None: all ${rows.length} ranks are live, above 5 % of head-room and within 3 deviations of the median.`)];
+      const lines = shown.map((row) => {
+        const severity = headroomSeverity(row.free, row.limit);
+        const why = row.info.state !== "live" ? row.info.state : row.isOutlier ? "less than the others" : "little left";
+        return [el("span", { class: severity === "crit" ? "crit" : "warn" }, `▲ ${row.rank}`), `${row.info.host}:${row.info.local_rank}`, el("b", {}, sizeText(row.free)), why];
+      });
+      if (rest.length) lines.push([`${rest.length} others`, "", `${gib(Math.min(...rest))} to ${gib(Math.max(...rest))}`, ""]);
+      return [dataTable(["Rank", "GPU", ">Left", "Why"], lines, "Ranks that need a look")];
+    });
+  }
+
+  /** @param {RankRow[]} rows */
+  showList(rows) {
+    const sorted = [...rows].sort((a, b) => a.rank - b.rank);
+    fillWhenChanged(this.list, JSON.stringify(sorted.map((row) => [row.rank, gib(row.peak), row.info.state, row.info.step, row.info.samples_lost])) + this.pickedRank, () => {
+      const table = dataTable(["Rank", "Host", ">GPU", "State", ">Step", ">Used at peak, GiB", ">Left, GiB", ">Samples lost"],
+        sorted.map((row) => [el("a", { href: `${this.page.pathOf("overview")}?rank=${row.rank}` }, String(row.rank)), row.info.host, String(row.info.local_rank), row.info.connected ? row.info.state : `${row.info.state}, not connected`, count(row.info.step), gib(row.peak), gib(row.free), count(row.info.samples_lost)]), "All ranks");
+      [...(table.tBodies[0]?.rows ?? [])].forEach((line, i) => line.classList.toggle("selected", sorted[i].rank === this.pickedRank));
+      return [table];
+    });
+  }
+
+  /** @param {RankRow[]} rows */
+  showAct(rows) {
+    this.actChoice.label("one", `Rank ${this.pickedRank}`);
+    this.actChoice.label("all", `All ${rows.length}`);
+    this.actChoice.choose(this.actsOnAll ? "all" : "one");
+    const allowed = rows.filter((row) => row.info.allow === "control").length;
+    const { free } = this.page.actions;
+    this.actFree.disabled = free.disabled;
+    setAttribute(this.actFree, "title", free.disabled ? free.title : null);
+    fillWhenChanged(this.actNote, String(allowed), () => [`Each rank acts at the end of its next step. ${allowed} of ${rows.length} allow control.`]);
+  }
+}

@@ -1,0 +1,177 @@
+// Frame of every page of a run: pill, tabs, sentence, actions; the pages themselves are swapped in.
+
+import { Actions } from "../commands/actions.js";
+import { CommandDialog } from "../commands/dialog.js";
+import { RunSession } from "../data/run-session.js";
+import { byId, el, fill, fillWhenChanged } from "../dom.js";
+import { known } from "../format.js";
+import { pathOf } from "../router.js";
+import { pillOf, reasonNotToAct, silence_s } from "../run-state.js";
+import { summarize } from "../run-summary.js";
+import { verdictOf } from "../verdict.js";
+import { About } from "./about.js";
+import { Commands } from "./commands.js";
+import { Overview } from "./overview.js";
+import { failedPart } from "./parts.js";
+import { Ranks } from "./ranks.js";
+import { VerdictView } from "./verdict.js";
+
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../router.js").PageName} PageName */
+
+const TICK_MS = 100;
+/** Ages tick even when nothing arrives. */
+const AGE_MS = 500;
+const SAY_AFTER_MS = 2000;
+
+export class RunPage {
+  /**
+   * @param {App} app
+   * @param {string} id
+   */
+  constructor(app, id) {
+    this.app = app;
+    this.id = id;
+    this.session = new RunSession(app.connection, app.clock, id);
+    this.verdictView = new VerdictView();
+    this.actions = new Actions((name) => this.openCommand(name));
+    this.problem = el("div", {});
+    this.content = el("div", {});
+    this.element = el("div", {}, this.verdictView.element, this.problem, this.content);
+    /** @type {Overview | Ranks | Commands | About | null} */
+    this.view = null;
+    /** @type {PageName} */
+    this.pageName = "overview";
+    /** @type {PageName | null} */
+    this.shown = null;
+    /** @type {import("../run-summary.js").Summary | null} */
+    this.summary = null;
+    /** @type {import("../verdict.js").Verdict | null} */
+    this.verdict = null;
+    this.pill = pillOf({ run: null, link: app.link, now_ns: 0, monotonic_ms: 0 });
+    this.opened_ms = performance.now();
+    this.dirty = true;
+    this.drawn_ms = 0;
+    this.session.store.subscribe(() => this.changed());
+    this.timer = setInterval(() => this.tick(), TICK_MS);
+    void this.session.load();
+  }
+
+  close() {
+    clearInterval(this.timer);
+    this.view?.close();
+    this.actions.close();
+    this.session.close();
+    const tabs = byId("tabs");
+    tabs.hidden = true;
+    delete tabs.dataset.key;
+  }
+
+  /** @param {PageName} name */
+  open(name) {
+    this.pageName = name;
+    this.changed();
+    this.tick();
+  }
+
+  /** @param {PageName} name */
+  pathOf(name) {
+    return pathOf(name, this.id);
+  }
+
+  changed() {
+    this.dirty = true;
+  }
+
+  tick() {
+    if (document.hidden || (!this.dirty && performance.now() - this.drawn_ms < AGE_MS)) return;
+    this.dirty = false;
+    this.drawn_ms = performance.now();
+    this.render();
+  }
+
+  render() {
+    const { app, session } = this;
+    const run = session.run;
+    const error = session.store.state.error;
+    if (run) this.showView();
+    const shown = this.view instanceof Overview ? this.view.shownRank : run && run.world_size > 1 ? null : 0;
+    this.summary = run ? summarize(run, shown, session.rankData, session.matrix) : null;
+    const viewOnly = run ? this.viewOnly(run) : null;
+    this.pill = pillOf({ run, link: app.link, now_ns: app.clock.now_ns(), monotonic_ms: performance.now(), rate_hz: this.summary?.rate_hz ?? null, mayControl: viewOnly === null });
+    app.shell.showPill(this.pill);
+    app.shell.showPath(run?.name ?? this.id);
+    this.showTabs(run);
+    this.actions.update(run, app.link, app.scopes);
+    fillWhenChanged(this.problem, error ? error.message : "", () => (error ? [failedPart(run ? "The run could not be read again" : "The run could not be read", error, () => void session.load())] : []));
+    if (!run || !this.summary || (session.rankData && !session.rankData.loaded && !session.rankData.error && session.rankData.samples.isEmpty)) {
+      this.verdictView.showLoading(error ? "This run could not be read." : performance.now() - this.opened_ms > SAY_AFTER_MS ? "Waiting for the server to answer with the history of this run." : "");
+      if (run) this.view?.update();
+      return;
+    }
+    this.showVerdict(run, viewOnly);
+    this.view?.update();
+  }
+
+  /**
+   * @param {import("../messages.js").Run} run
+   * @param {string | null} viewOnly
+   */
+  showVerdict(run, viewOnly) {
+    const { summary, app } = this;
+    if (!summary) return;
+    const now_ns = app.clock.now_ns();
+    const inFull = this.view instanceof Overview && this.view.shownRank !== null;
+    this.verdict = verdictOf({ run, pill: this.pill, limit_bytes: summary.limit.bytes, peak: summary.peak, worst: inFull ? null : summary.worst, firstStep: summary.firstStep, now_ns, silent_s: silence_s(run, now_ns), viewOnly, samplesLost: summary.samplesLost });
+    const back = this.view instanceof Overview ? this.view.lookingBack : null;
+    document.title = `${run.name} · vramscope`;
+    this.verdictView.show(back ? { ...this.verdict, second: back.what } : this.verdict);
+    const { more } = this.verdictView;
+    if (this.pill.state === "disconnected") fillWhenChanged(more, "retry", () => [el("button", { class: "button link", type: "button", click: () => app.connection.retryNow() }, "Retry now")]);
+    else if (back && this.view instanceof Overview) {
+      const overview = this.view;
+      fillWhenChanged(more, back.link, () => [el("button", { class: "button link", type: "button", click: () => overview.memory.controls.followButton.click() }, back.link), " ", el("kbd", {}, "f")]);
+    } else fillWhenChanged(more, "", () => []);
+  }
+
+  /** @param {import("../messages.js").Run} run */
+  viewOnly(run) {
+    if (run.state !== "live") return null;
+    const reason = reasonNotToAct({ run, link: { state: "open", attempt: 0, retry_at_ms: 0, reason: "" }, scopes: this.app.scopes, command: "empty_cache", needsControl: true });
+    return reason?.startsWith("You may look") ? reason : null;
+  }
+
+  showView() {
+    if (this.shown === this.pageName) return;
+    this.view?.close();
+    this.shown = this.pageName;
+    const run = this.session.run;
+    if (this.pageName !== "overview" && run) this.session.selectRank(run.world_size > 1 ? null : 0);
+    const views = { overview: Overview, ranks: Ranks, commands: Commands, about: About };
+    const View = views[/** @type {keyof typeof views} */ (this.pageName)] ?? Overview;
+    this.view = new View(this);
+    fill(this.content, this.view.element);
+  }
+
+  /** @param {import("../messages.js").Run | null} run */
+  showTabs(run) {
+    const tabs = byId("tabs");
+    tabs.hidden = false;
+    const commands = this.session.store.state.commands.filter((command) => !command.dry_run).length;
+    const many = (run?.world_size ?? 1) > 1;
+    fillWhenChanged(tabs, `${this.id}/${this.pageName}/${run?.world_size}/${commands}`, () => {
+      const tab = (/** @type {PageName} */ name, /** @type {string} */ text, /** @type {number | null} */ amount) =>
+        el("a", { href: this.pathOf(name), "aria-current": this.pageName === name ? "page" : null }, text, known(amount) ? el("span", { class: "count" }, String(amount)) : null);
+      return [tab("overview", "Overview", null), many && tab("ranks", "Ranks", run?.world_size ?? null), tab("commands", "Commands", commands), tab("about", "About", null), this.actions.element];
+    });
+  }
+
+  /** @param {string} name */
+  openCommand(name) {
+    const { run } = this.session.store.state;
+    if (!run || !this.summary || document.querySelector("dialog[open]")) return;
+    const overview = this.view instanceof Overview ? this.view : null;
+    const rank = run.world_size === 1 ? 0 : overview ? overview.shownRank : this.view instanceof Ranks ? this.view.actOn : null;
+    new CommandDialog(name, { session: this.session, rank, activePeak: () => overview?.facts?.activePeak ?? null, limit_bytes: this.summary.limit.bytes }).open();
+  }
+}
