@@ -42,6 +42,8 @@ def write_streams(
     Raises:
         StreamConflict: the stored sequence number of a stream is not the one it was read with.
     """
+    if not states:
+        return
     _write_rows(connection, states, field_tables)
     _update_streams(connection, states)
     for state in states:
@@ -129,7 +131,7 @@ def _cascade(connection: Connection, state: StreamState) -> None:
     window = open_ns // _CASCADE_WINDOW_NS
     if window != state.cascaded_window:
         rollup_cascade.cascade(connection, state.stream_id, open_ns)
-        state.cascaded_window = window
+        state.pending.cascaded_window = window
 
 
 def receipt_row(run_id: str, rank: int, item: CommandUpdate) -> Row:

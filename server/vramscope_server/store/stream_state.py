@@ -38,6 +38,7 @@ class PendingRows:
     events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     updates: list[CommandUpdate] = field(default_factory=list[CommandUpdate])
     end: dict[str, Any] = field(default_factory=dict[str, Any])
+    cascaded_window: int | None = None
 
 
 class StreamState:
@@ -124,6 +125,8 @@ class StreamState:
     def committed(self) -> None:
         """What was pending is in the database now."""
         self.committed_seq = self.last_seq
+        if self.pending.cascaded_window is not None:
+            self.cascaded_window = self.pending.cascaded_window
         self.pending = PendingRows()
         self.dirty = False
 
