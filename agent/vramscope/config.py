@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
@@ -163,7 +162,8 @@ def _read_allow(given: object) -> tuple[Allow, frozenset[str] | None]:
 
 def _default_spool_dir(variables: Mapping[str, str]) -> str:
     # Node-local on purpose: a home folder is often a network disk that hangs with the network.
-    base = variables.get("TMPDIR") or tempfile.gettempdir()
+    # Not tempfile.gettempdir(): that writes a file to find out, and raises on a full disk.
+    base = variables.get("TMPDIR") or "/tmp"
     return os.path.join(base, f"vramscope-{os.getuid()}-spool")
 
 

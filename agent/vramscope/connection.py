@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import encodings.idna  # noqa: F401 - for host names; not importable any more at the very end
 import logging
 import socket
 import struct

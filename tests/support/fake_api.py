@@ -38,7 +38,9 @@ class FakeApi:
                 pass  # the test reads api.requests
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: self._server.serve_forever(0.01), daemon=True
+        )
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> FakeApi:
