@@ -111,6 +111,9 @@ def _explain(problem: dict[str, Any]) -> str:
         return f"{place}: expected a value, got none"
     if problem["type"] == "json_invalid":
         return f"body: expected JSON, got something else ({problem['ctx']['error']})"
+    if problem["type"] == "model_attributes_type":
+        got = _short(problem.get("input"))
+        return f"{place}: expected JSON sent as Content-Type: application/json, got {got}"
     if not message.startswith("expected"):
         message = f"expected another value ({message})"
     return f"{place}: {message}, got {_short(problem.get('input'))}"

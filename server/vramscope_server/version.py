@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 
 def server_version() -> str:
     """Version of the installed distribution: agent, server and page share it."""
-    return version("vramscope")
+    try:
+        return version("vramscope")
+    except PackageNotFoundError:
+        return "unknown"  # a source tree on PYTHONPATH, never installed
 
 
 def server_software() -> str:

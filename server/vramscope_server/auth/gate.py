@@ -1,8 +1,8 @@
 """The server's outer door: what no endpoint has to check for itself.
 
 Refused here, before a handler sees it: a foreign ``Host`` on a loopback server, a foreign
-``Origin`` on every websocket and on every request that changes something, a request of a browser
-that does not say where it comes from, and a body that is too large.
+``Origin`` on every websocket and on every request that changes something, and a body that is too
+large.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from vramscope_protocol.errors import (
     TOO_LARGE,
     VramscopeError,
 )
-from vramscope_server.auth.credentials import SESSION_COOKIE
 from vramscope_server.auth.origin import check_host, check_origin
 from vramscope_server.error_response import error_response
 from vramscope_server.settings import Settings
@@ -43,10 +42,9 @@ class Gate:
         try:
             headers = Headers(scope=scope)
             self._check_host(headers)
-            if scope["type"] == "websocket":
-                _check_websocket(headers)
-            else:
-                _check_request(scope["method"], headers)
+            if scope["type"] == "websocket" or scope["method"] not in _SAFE_METHODS:
+                _check_page(headers)
+            if scope["type"] == "http":
                 _check_body(headers, self._settings.limits.max_body_bytes)
         except VramscopeError as error:
             if scope["type"] == "websocket":
@@ -61,24 +59,20 @@ class Gate:
             check_host(headers.get("host", ""), self._settings.allow_hosts)
 
 
-def _check_websocket(headers: Headers) -> None:
+def _check_page(headers: Headers) -> None:
+    """Refuse what a page of another origin sends.
+
+    Every browser says where such a request comes from, in ``Sec-Fetch-Site`` or ``Origin``. What
+    has neither comes from no browser, and no other program sends the user's cookie by accident.
+    """
+    site = headers.get("sec-fetch-site")
     origin = headers.get("origin")
-    if origin is not None:  # browsers always send it, agents never do
-        check_origin(origin, headers.get("host", ""))
-    elif _has_cookie_only(headers):
-        raise VramscopeError(ORIGIN_REFUSED, "expected an Origin beside the session cookie")
-
-
-def _check_request(method: str, headers: Headers) -> None:
-    if method in _SAFE_METHODS:
+    if site in {"same-origin", "none"}:
         return
-    origin = headers.get("origin")
     if origin is not None:
         check_origin(origin, headers.get("host", ""))
-    elif headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+    elif site is not None:
         raise VramscopeError(ORIGIN_REFUSED, "expected a request of a page of this server")
-    elif _has_cookie_only(headers) and "sec-fetch-site" not in headers:
-        raise VramscopeError(ORIGIN_REFUSED, "expected an Origin beside the session cookie")
 
 
 def _check_body(headers: Headers, max_bytes: int) -> None:
@@ -92,10 +86,6 @@ def _check_body(headers: Headers, max_bytes: int) -> None:
         raise VramscopeError(
             TOO_LARGE, f"expected a body of at most {max_bytes} bytes, got {length}"
         )
-
-
-def _has_cookie_only(headers: Headers) -> bool:
-    return f"{SESSION_COOKIE}=" in headers.get("cookie", "") and "authorization" not in headers
 
 
 async def _deny_websocket(
