@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.server_process import ServerProcess
 
 from tests.support.job_process import (
     REPOSITORY,
@@ -18,6 +17,7 @@ from tests.support.job_process import (
     start,
     watched_command,
 )
+from tests.support.server_process import ServerProcess
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(500)]
 
