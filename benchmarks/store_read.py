@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks.stored_run import (
@@ -99,7 +100,7 @@ def main() -> None:
             start_ns = None if span_s is None else end_ns - span_s * 10**9
             series = store.series("benchmark", 0, [METRIC], start_ns, None, POINTS)
             took_ms = median_ms(
-                lambda start=start_ns: store.series("benchmark", 0, [METRIC], start, None, POINTS)
+                partial(store.series, "benchmark", 0, [METRIC], start_ns, None, POINTS)
             )
             print(
                 f"{name:>7}: {took_ms:8.2f} ms, {series.stored_rows:4d} stored rows read, "

@@ -17,11 +17,22 @@ from vramscope_protocol.series import STEP, TIME_NS
 Column = NDArray[Any]
 
 _WIDE_BYTES: Final = 8
-_DTYPES: Final[dict[str, np.dtype[Any]]] = {
+DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "q": np.dtype("<i8"),
     "d": np.dtype("<f8"),
     "f": np.dtype("<f4"),
 }
+
+
+class ColumnGroup(NamedTuple):
+    """Columns of one type as one matrix, so that numpy is called once a type, not once a column.
+
+    ``positions`` are the columns' places in the field table; ``values`` has one row a column.
+    """
+
+    code: str
+    positions: Sequence[int]
+    values: Column
 
 
 class _Run(NamedTuple):
@@ -58,6 +69,11 @@ class ColumnLayout:
                 self.runs.append(_Run(wide, counts[wide], 1))
             self.places.append((wide, counts[wide]))
             counts[wide] += 1
+        self.positions = {
+            code: [at for at, other in enumerate(self.codes) if other == code]
+            for code in dict.fromkeys(self.codes)
+        }
+        """Columns of each type, by place in the field table."""
         self.wide_columns = counts[True]
         self.narrow_columns = counts[False]
 
@@ -174,7 +190,16 @@ class Rows:
         """Values of the column at ``position`` of the field table."""
         wide, row = self.layout.places[position]
         bits: Column = self.wide[row] if wide else self.narrow[row]
-        return bits.view(_DTYPES[self.layout.codes[position]])
+        return bits.view(DTYPES[self.layout.codes[position]])
+
+    def groups(self) -> list[ColumnGroup]:
+        """All columns, those of one type together."""
+        groups: list[ColumnGroup] = []
+        for code, positions in self.layout.positions.items():
+            bits: Column = self.wide if ITEM_BYTES[code] == _WIDE_BYTES else self.narrow
+            values = bits[[self.layout.places[position][1] for position in positions]]
+            groups.append(ColumnGroup(code, positions, values.view(DTYPES[code])))
+        return groups
 
     @property
     def time_ns(self) -> NDArray[np.int64]:

@@ -33,6 +33,7 @@ class ChunkBuilder:
         self._max_rows = max_rows
         self._parts: list[Rows] = []
         self._count = 0
+        self._minute = 0
         self.position = position
         """Position of the first open row: rows stored in sealed chunks before it."""
 
@@ -48,14 +49,20 @@ class ChunkBuilder:
         """Take rows in; return the chunks that they complete, oldest first."""
         sealed: list[SealedChunk] = []
         while len(rows):
-            if self._parts and not self._continues(rows):
+            times = rows.time_ns
+            minute = int(times[0]) // CHUNK_NS
+            if self._parts and not self._continues(rows, minute):
                 sealed.append(self.seal())
-            fitting = self._fitting(rows)
-            self._parts.append(rows.part(0, fitting))
+            fitting = min(len(rows), self._max_rows - self._count)
+            if int(times[fitting - 1]) // CHUNK_NS != minute:
+                end_ns = (minute + 1) * CHUNK_NS
+                fitting = int(np.searchsorted(times[:fitting], end_ns, side="left"))
+            self._parts.append(rows if fitting == len(rows) else rows.part(0, fitting))
             self._count += fitting
-            rows = rows.part(fitting, len(rows))
+            self._minute = minute
             if self._count >= self._max_rows:
                 sealed.append(self.seal())
+            rows = rows.part(fitting, len(rows))
         return sealed
 
     def seal(self) -> SealedChunk:
@@ -69,27 +76,19 @@ class ChunkBuilder:
     def open_rows(self, start_position: int) -> list[Rows]:
         """Open rows from ``start_position`` on; none of them is copied."""
         rows: list[Rows] = []
-        position = self.position
-        for part in self._parts:
-            end = position + len(part)
-            if end > start_position:
-                rows.append(part.part(max(0, start_position - position), len(part)))
-            position = end
-        return rows
+        end = self.end_position
+        for part in reversed(self._parts):  # asked for once a commit, and for the newest few
+            if end <= start_position:
+                break
+            start = end - len(part)
+            rows.append(part.part(max(0, start_position - start), len(part)))
+            end = start
+        return rows[::-1]
 
-    def _continues(self, rows: Rows) -> bool:
+    def _continues(self, rows: Rows, minute: int) -> bool:
         last = self._parts[-1]
         return (
-            rows.layout.fingerprint == last.layout.fingerprint
+            minute == self._minute
             and rows.first_index == last.first_index + len(last)
-            and int(rows.time_ns[0]) // CHUNK_NS == int(last.time_ns[-1]) // CHUNK_NS
+            and rows.layout.fingerprint == last.layout.fingerprint
         )
-
-    def _fitting(self, rows: Rows) -> int:
-        """How many of the rows lie in the minute of the first one and fit the chunk."""
-        minute = int(rows.time_ns[0]) // CHUNK_NS
-        count = min(len(rows), self._max_rows - self._count)
-        if int(rows.time_ns[count - 1]) // CHUNK_NS == minute:
-            return count
-        end_ns = (minute + 1) * CHUNK_NS
-        return int(np.searchsorted(rows.time_ns[:count], end_ns, side="left"))

@@ -24,6 +24,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from vramscope_protocol.columns import ITEM_BYTES
+from vramscope_server.rows import DTYPES, ColumnGroup
 
 Column = NDArray[Any]
 ReadBytes = Callable[[int, int], bytes]
@@ -35,12 +36,6 @@ _HEADER: Final = struct.Struct("<2sBBII")
 _ENTRY: Final = struct.Struct("<BBHII")
 _CONSTANT: Final = 0
 _DIFFERENCE: Final = 1
-
-DTYPES: Final[dict[str, np.dtype[Any]]] = {
-    "q": np.dtype("<i8"),
-    "d": np.dtype("<f8"),
-    "f": np.dtype("<f4"),
-}
 
 
 class CodecError(ValueError):
@@ -58,7 +53,7 @@ class _Zstd(threading.local):
 _zstd = _Zstd()
 
 
-def compress(data: bytes) -> bytes:
+def compress(data: bytes | memoryview) -> bytes:
     """One zstd-1 frame without its size, which the caller knows."""
     return _zstd.compressor.compress(data)
 
@@ -85,18 +80,44 @@ def header_size(columns: int) -> int:
     return _HEADER.size + columns * _ENTRY.size
 
 
+def group_columns(columns: Sequence[Column], codes: Sequence[str]) -> list[ColumnGroup]:
+    """Columns of equal length in groups of one type.
+
+    Raises:
+        CodecError: columns of different lengths.
+    """
+    if len({len(column) for column in columns}) > 1:
+        raise CodecError("expected columns of equal length")
+    groups: list[ColumnGroup] = []
+    for code in dict.fromkeys(codes):
+        positions = [position for position, other in enumerate(codes) if other == code]
+        values = np.stack([columns[position] for position in positions])
+        groups.append(ColumnGroup(code, positions, values))
+    return groups
+
+
 def encode_chunk(columns: Sequence[Column], codes: Sequence[str]) -> bytes:
     """Columns of equal length, with their type codes, as one blob.
 
     Raises:
         CodecError: columns of different lengths.
     """
-    rows = len(columns[0]) if columns else 0
-    if any(len(column) != rows for column in columns):
-        raise CodecError("expected columns of equal length")
-    segments = [_encode_column(column, code) for column, code in zip(columns, codes, strict=True)]
-    parts = [_HEADER.pack(_MAGIC, VERSION, 0, rows, len(columns))]
-    offset = header_size(len(columns))
+    return encode_groups(group_columns(columns, codes))
+
+
+def encode_groups(groups: Sequence[ColumnGroup]) -> bytes:
+    """Groups that together hold every column of a field table, as one blob."""
+    rows = groups[0].values.shape[1] if groups else 0
+    columns = sum(len(group.positions) for group in groups)
+    codes = [""] * columns
+    segments = [(_CONSTANT, b"")] * columns
+    for group in groups:
+        encoded = _encode_group(group)
+        for position, pair in zip(group.positions, encoded, strict=True):
+            codes[position] = group.code
+            segments[position] = pair
+    parts = [_HEADER.pack(_MAGIC, VERSION, 0, rows, columns)]
+    offset = header_size(columns)
     for code, (encoding, segment) in zip(codes, segments, strict=True):
         parts.append(_ENTRY.pack(ord(code), encoding, 0, offset, len(segment)))
         offset += len(segment)
@@ -104,27 +125,30 @@ def encode_chunk(columns: Sequence[Column], codes: Sequence[str]) -> bytes:
     return b"".join(parts)
 
 
-def _encode_column(column: Column, code: str) -> tuple[int, bytes]:
-    size = ITEM_BYTES[code]
+def _encode_group(group: ColumnGroup) -> list[tuple[int, bytes]]:
+    size = ITEM_BYTES[group.code]
     unsigned = np.dtype(f"<u{size}")
-    bits = np.ascontiguousarray(column, dtype=DTYPES[code]).view(unsigned)
-    differences = np.empty_like(bits)
-    if len(bits):
-        differences[0] = bits[0]
-    if code == "q":
-        np.subtract(bits[1:], bits[:-1], out=differences[1:])
-        if not differences[1:].any():
-            return _CONSTANT, bits[:1].tobytes()
+    bits = np.ascontiguousarray(group.values, dtype=DTYPES[group.code]).view(unsigned)
+    differences = bits.copy()
+    if group.code == "q":
+        np.subtract(bits[:, 1:], bits[:, :-1], out=differences[:, 1:])
+        changing = differences[:, 1:].any(axis=1)
         # Zigzag: a gauge that falls by a little must not differ from 0 in all eight bytes.
         signs = (differences.view(np.int64) >> np.int64(63)).view(unsigned)
         np.left_shift(differences, np.uint64(1), out=differences)
         np.bitwise_xor(differences, signs, out=differences)
     else:
-        np.bitwise_xor(bits[1:], bits[:-1], out=differences[1:])
-        if not differences[1:].any():
-            return _CONSTANT, bits[:1].tobytes()
-    shuffled = differences.view(np.uint8).reshape(-1, size).T
-    return _DIFFERENCE, compress(shuffled.tobytes())
+        np.bitwise_xor(bits[:, 1:], bits[:, :-1], out=differences[:, 1:])
+        changing = differences[:, 1:].any(axis=1)
+    rows = bits.shape[1]
+    planes = differences.view(np.uint8).reshape(len(bits), rows, size).transpose(0, 2, 1)
+    shuffled = np.ascontiguousarray(planes)
+    return [
+        (_DIFFERENCE, compress(shuffled[at].data))
+        if changes
+        else (_CONSTANT, bits[at, :1].tobytes())
+        for at, changes in enumerate(changing.tolist())
+    ]
 
 
 class Segment(NamedTuple):

@@ -24,9 +24,17 @@ _delete_heads = delete(tables.heads).where(
     tables.heads.c.kind == bindparam("sealed_kind"),
     tables.heads.c.start_position < bindparam("sealed_end"),
 )
-_update_stream = update(tables.streams).where(
-    tables.streams.c.id == bindparam("stream_id"),
-    tables.streams.c.last_seq == bindparam("committed_seq"),
+_update_stream = (
+    update(tables.streams)
+    .where(
+        tables.streams.c.id == bindparam("stream_id"),
+        tables.streams.c.last_seq == bindparam("committed_seq"),
+    )
+    .values(
+        last_seq=bindparam("new_seq"),
+        last_seen_ns=bindparam("seen_ns"),
+        summary=bindparam("new_summary"),
+    )
 )
 
 
@@ -102,18 +110,13 @@ def _update_streams(connection: Connection, states: Sequence[StreamState]) -> No
         {
             "stream_id": state.stream_id,
             "committed_seq": state.committed_seq,
-            "last_seq": state.last_seq,
-            "last_seen_ns": state.last_seen_ns,
-            "summary": msgspec.json.encode(state.summary).decode(),
+            "new_seq": state.last_seq,
+            "seen_ns": state.last_seen_ns,
+            "new_summary": msgspec.json.encode(state.summary).decode(),
         }
         for state in states
     ]
-    statement = _update_stream.values(
-        last_seq=bindparam("last_seq"),
-        last_seen_ns=bindparam("last_seen_ns"),
-        summary=bindparam("summary"),
-    )
-    if connection.execute(statement, rows).rowcount != len(rows):
+    if connection.execute(_update_stream, rows).rowcount != len(rows):
         raise StreamConflict(f"expected {len(rows)} streams as they were read")
     for state in ends:
         connection.execute(

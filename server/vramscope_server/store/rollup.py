@@ -20,6 +20,8 @@ ROW_BUCKETS: Final = 60
 
 _AGGREGATES: Final = 5
 _INT_MAX: Final = 2**63 - 1
+_BELOW_2_64: Final = 2.0**64 - 2048.0
+"""Largest float64 that an unsigned integer of 64 bits can hold."""
 
 Column = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -31,7 +33,7 @@ def window_ns(level_s: int) -> int:
 
 
 class Buckets(NamedTuple):
-    """Aggregates of one column, one item a bucket."""
+    """Aggregates of one column, one item a bucket; or of several, one row a column."""
 
     minimum: Column
     mean: Column
@@ -42,11 +44,11 @@ class Buckets(NamedTuple):
 
     def part(self, keep: slice | NDArray[Any]) -> Buckets:
         """Some of the buckets."""
-        return Buckets(*(values[keep] for values in self))
+        return Buckets(*(values[..., keep] for values in self))
 
 
 def of_rows(values: Column) -> Buckets:
-    """Rows as buckets of one row each."""
+    """Rows as buckets of one row each; time runs along the last axis, here and below."""
     return Buckets(values, values, values, values, _known(values).astype(np.int64))
 
 
@@ -54,7 +56,7 @@ def join(parts: Sequence[Buckets]) -> Buckets:
     """Buckets behind one another."""
     if len(parts) == 1:
         return parts[0]
-    return Buckets(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return Buckets(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
 
 
 def group_starts(keys: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -64,52 +66,58 @@ def group_starts(keys: NDArray[np.int64]) -> NDArray[np.intp]:
 
 def merge(buckets: Buckets, starts: NDArray[np.intp]) -> Buckets:
     """Merge neighbouring buckets, weighted by count, into one for each group."""
-    if len(starts) == len(buckets.known):
+    if len(starts) == buckets.known.shape[-1]:
         return buckets
-    count: Counts = np.add.reduceat(buckets.known, starts)
-    last = _last_known(buckets, starts)
+    count: Counts = np.add.reduceat(buckets.known, starts, axis=-1)
     if buckets.minimum.dtype.kind == "i":
-        return _merge_integers(buckets, starts, count, last)
-    return _merge_floats(buckets, starts, count, last)
+        return _merge_integers(buckets, starts, count)
+    return _merge_floats(buckets, starts, count)
 
 
-def _merge_integers(
-    buckets: Buckets, starts: NDArray[np.intp], count: Counts, last: Column
-) -> Buckets:
+def _merge_integers(buckets: Buckets, starts: NDArray[np.intp], count: Counts) -> Buckets:
     is_known = buckets.known > 0
-    minimum = np.minimum.reduceat(np.where(is_known, buckets.minimum, _INT_MAX), starts)
-    minimum = np.where(count > 0, minimum, UNKNOWN)
+    # Most of the time all is known, and then half of the work can be left out.
+    all_known = bool(is_known.all())
+    lowest = buckets.minimum if all_known else np.where(is_known, buckets.minimum, _INT_MAX)
+    minimum = np.minimum.reduceat(lowest, starts, axis=-1)
+    if not all_known:
+        minimum = np.where(count > 0, minimum, UNKNOWN)
     # The unknown integer is the smallest there is, so it never wins against a known one.
-    maximum = np.maximum.reduceat(buckets.maximum, starts)
-    group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(is_known)))
+    maximum = np.maximum.reduceat(buckets.maximum, starts, axis=-1)
+    group = np.repeat(np.arange(len(starts)), np.diff(starts, append=is_known.shape[-1]))
     # As distances from the minimum, modulo 2**64: sums of bytes or times would overflow.
-    distance = (buckets.mean.view(np.uint64) - minimum[group].view(np.uint64)).astype(np.float64)
-    total = np.add.reduceat(np.where(is_known, distance * buckets.known, 0.0), starts)
-    offset = np.rint(total / np.maximum(count, 1)).astype(np.uint64)
-    mean = (minimum.view(np.uint64) + offset).view(np.int64)
-    mean = np.where(count > 0, np.minimum(mean, maximum), UNKNOWN)
-    return Buckets(minimum, mean, maximum, last, count)
+    base = minimum.view(np.uint64)
+    weighted = (buckets.mean.view(np.uint64) - base[..., group]) * buckets.known.astype(np.float64)
+    if not all_known:
+        weighted = np.where(is_known, weighted, 0.0)
+    total = np.add.reduceat(weighted, starts, axis=-1)
+    offset = np.minimum(np.rint(total / np.maximum(count, 1)), _BELOW_2_64).astype(np.uint64)
+    mean = (base + np.minimum(offset, maximum.view(np.uint64) - base)).view(np.int64)
+    return Buckets(minimum, mean, maximum, _last_known(buckets, starts, all_known), count)
 
 
-def _merge_floats(
-    buckets: Buckets, starts: NDArray[np.intp], count: Counts, last: Column
-) -> Buckets:
+def _merge_floats(buckets: Buckets, starts: NDArray[np.intp], count: Counts) -> Buckets:
     dtype = buckets.minimum.dtype
     # Infinities of both signs have no mean: NaN is the right answer and no reason to warn.
     with np.errstate(invalid="ignore", over="ignore"):
-        minimum = np.fmin.reduceat(buckets.minimum, starts)
-        maximum = np.fmax.reduceat(buckets.maximum, starts)
+        minimum = np.fmin.reduceat(buckets.minimum, starts, axis=-1)
+        maximum = np.fmax.reduceat(buckets.maximum, starts, axis=-1)
         weighted = np.where(buckets.known > 0, buckets.mean.astype(np.float64) * buckets.known, 0.0)
-        total = np.add.reduceat(weighted, starts)
+        total = np.add.reduceat(weighted, starts, axis=-1)
         mean = np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(dtype)
-    return Buckets(minimum, mean, maximum, last, count)
+    all_known = bool((buckets.known > 0).all())
+    return Buckets(minimum, mean, maximum, _last_known(buckets, starts, all_known), count)
 
 
-def _last_known(buckets: Buckets, starts: NDArray[np.intp]) -> Column:
-    positions = np.where(buckets.known > 0, np.arange(len(buckets.known)), -1)
-    latest = np.maximum.reduceat(positions, starts)
+def _last_known(buckets: Buckets, starts: NDArray[np.intp], all_known: bool) -> Column:
+    if all_known:
+        return buckets.last[..., np.append(starts[1:], buckets.known.shape[-1]) - 1]
+    positions = np.where(buckets.known > 0, np.arange(buckets.known.shape[-1]), -1)
+    latest = np.maximum.reduceat(positions, starts, axis=-1)
     unknown = UNKNOWN if buckets.last.dtype.kind == "i" else np.nan
-    return np.where(latest >= 0, buckets.last[latest], unknown).astype(buckets.last.dtype)
+    return np.where(latest >= 0, np.take_along_axis(buckets.last, latest, -1), unknown).astype(
+        buckets.last.dtype
+    )
 
 
 def _known(values: Column) -> NDArray[np.bool_]:
@@ -119,10 +127,11 @@ def _known(values: Column) -> NDArray[np.bool_]:
 def to_column(buckets: Buckets) -> Column:
     """The five aggregates behind one another in the type of the column, to be stored as one."""
     dtype = buckets.minimum.dtype
-    return np.concatenate([values.astype(dtype, copy=False) for values in buckets])
+    return np.concatenate([values.astype(dtype, copy=False) for values in buckets], axis=-1)
 
 
 def from_column(column: Column) -> Buckets:
     """Undo :func:`to_column`."""
-    minimum, mean, maximum, last, known = column.reshape(_AGGREGATES, -1)
+    parts = column.reshape(*column.shape[:-1], _AGGREGATES, -1)
+    minimum, mean, maximum, last, known = (parts[..., at, :] for at in range(_AGGREGATES))
     return Buckets(minimum, mean, maximum, last, known.astype(np.int64))

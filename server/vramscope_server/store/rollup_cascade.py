@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, insert, select
 
 from vramscope_protocol.series import TIME_NS
-from vramscope_server.rows import ColumnLayout, Rows
+from vramscope_server.rows import ColumnGroup, ColumnLayout, Rows
 from vramscope_server.store import rollup, tables
-from vramscope_server.store.column_codec import decode_chunk, encode_chunk
+from vramscope_server.store.column_codec import (
+    decode_chunk,
+    encode_groups,
+    group_columns,
+)
 from vramscope_server.store.field_tables import load_layout
 
 _COARSER = {1: 10, 10: 60}
@@ -36,7 +40,6 @@ class RollupRow(NamedTuple):
 
 def of_chunk(rows: Rows, start_position: int) -> RollupRow:
     """The 1 s buckets of a sealed chunk."""
-    columns = [rollup.of_rows(rows.column_at(at)) for at in range(len(rows.layout.codes))]
     times = rows.time_ns
     return RollupRow(
         1,
@@ -44,19 +47,19 @@ def of_chunk(rows: Rows, start_position: int) -> RollupRow:
         start_position + len(rows),
         int(times[0]),
         int(times[-1]),
-        _merged_body(columns, rows.layout, times, 1),
+        _merged_body([(group, rollup.of_rows(group.values)) for group in rows.groups()], times, 1),
     )
 
 
 def _merged_body(
-    columns: Sequence[rollup.Buckets],
-    layout: ColumnLayout,
-    times: NDArray[np.int64],
-    level_s: int,
+    groups: Sequence[tuple[ColumnGroup, rollup.Buckets]], times: NDArray[np.int64], level_s: int
 ) -> bytes:
     starts = rollup.group_starts(times // (level_s * 1_000_000_000))
-    return encode_chunk(
-        [rollup.to_column(rollup.merge(column, starts)) for column in columns], layout.codes
+    return encode_groups(
+        [
+            group._replace(values=rollup.to_column(rollup.merge(buckets, starts)))
+            for group, buckets in groups
+        ]
     )
 
 
@@ -113,10 +116,11 @@ def _merge_level(
 
 
 def _merged_rows(bodies: Sequence[bytes], layout: ColumnLayout, level_s: int) -> bytes:
-    decoded: list[list[NDArray[Any]]] = [decode_chunk(body) for body in bodies]
-    columns = [
-        rollup.join([rollup.from_column(column) for column in parts])
+    decoded = [group_columns(decode_chunk(body), layout.codes) for body in bodies]
+    groups = [
+        (parts[0], rollup.join([rollup.from_column(part.values) for part in parts]))
         for parts in zip(*decoded, strict=True)
     ]
-    times = columns[layout.index[TIME_NS]].minimum
-    return _merged_body(columns, layout, times, level_s)
+    time_row = layout.codes[: layout.index[TIME_NS]].count("q")
+    times = next(buckets.minimum[time_row] for group, buckets in groups if group.code == "q")
+    return _merged_body(groups, times, level_s)

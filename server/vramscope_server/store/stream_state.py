@@ -13,7 +13,7 @@ from vramscope_protocol.messages import BatchKind, CommandUpdate, Event, Goodbye
 from vramscope_server.rows import ColumnLayout, Rows
 from vramscope_server.store import rollup_cascade, tables
 from vramscope_server.store.chunk_builder import ChunkBuilder, SealedChunk
-from vramscope_server.store.column_codec import compress, decompress, encode_chunk
+from vramscope_server.store.column_codec import compress, decompress, encode_groups
 from vramscope_server.store.field_tables import load_layout
 from vramscope_server.store.rollup_cascade import RollupRow
 from vramscope_server.store.submission import Submission
@@ -144,10 +144,7 @@ class StreamState:
             "end_ns": int(times[-1]),
             "first_step": int(known_steps.min()) if len(known_steps) else UNKNOWN,
             "last_step": int(known_steps.max()) if len(known_steps) else UNKNOWN,
-            "body": encode_chunk(
-                [rows.column_at(position) for position in range(len(rows.layout.codes))],
-                rows.layout.codes,
-            ),
+            "body": encode_groups(rows.groups()),
         }
         self.pending.chunks.append((rows.layout, row))
         if rows.kind == "sample":
