@@ -5,13 +5,15 @@ import { known } from "./format.js";
 import * as fields from "./fields.js";
 
 /**
- * @typedef {"allocated" | "pending" | "stranded" | "inside" | "cached" | "context" | "unknown" | "other"} LayerId
+ * @typedef {"tensors" | "held" | "within" | "pending" | "stranded" | "inside" | "cached" | "context" | "unknown" | "other"} LayerId
  */
 /** @typedef {{id: LayerId, name: string, definition: string, pattern: "" | "." | "/" | "\\" | "x"}} Layer */
 
 /** @type {Layer[]} bottom to top */
 export const LAYERS = [
-  { id: "allocated", name: "Allocated by tensors", pattern: "", definition: "Bytes in blocks handed out to tensors, each rounded up to its block size." },
+  { id: "tensors", name: "Allocated by tensors", pattern: "", definition: "Bytes in blocks handed out to tensors, each rounded up to its block size." },
+  { id: "held", name: "Held at step end", pattern: "", definition: "Allocated when the step ends: what one step hands to the next, such as parameters and optimizer state." },
+  { id: "within", name: "More within the step", pattern: "", definition: "Allocated at that moment beyond what is held at the end of the step, such as activations." },
   { id: "pending", name: "Pending free", pattern: ".", definition: "Freed by Python, but another stream may still use it: active minus allocated." },
   { id: "stranded", name: "Stranded in segments", pattern: "/", definition: "Free pieces of segments that are partly in use; they cannot be returned." },
   { id: "inside", name: "Cached or stranded", pattern: "/", definition: "Free inside PyTorch's segments at that moment; the counters do not split it." },
@@ -41,6 +43,7 @@ export const LAYERS = [
  * @property {number | null} used
  * @property {number | null} process
  * @property {number | null} other
+ * @property {number | null} heldAtEnd allocated at the end of a step; null where no step is known
  */
 
 /**
@@ -62,7 +65,7 @@ export function compose(counters, limit_bytes) {
   const highest = onDevice ?? reserved;
   return {
     layers: {
-      allocated,
+      ...splitAllocated(allocated, counters.heldAtEnd),
       pending: known(active) && known(allocated) ? Math.max(0, active - allocated) : null,
       stranded: split,
       inside: split === null ? rest : 0,
@@ -81,6 +84,16 @@ export function compose(counters, limit_bytes) {
 }
 
 /**
+ * @param {number | null} allocated
+ * @param {number | null} heldAtEnd
+ */
+function splitAllocated(allocated, heldAtEnd) {
+  if (!known(allocated) || !known(heldAtEnd)) return { tensors: allocated, held: null, within: null };
+  const held = Math.min(allocated, heldAtEnd);
+  return { tensors: 0, held, within: allocated - held };
+}
+
+/**
  * @param {number} value
  * @param {number | null} most
  */
@@ -92,9 +105,10 @@ function clamp(value, most) {
  * The state that a row was taken in: the end of its step, or the instant of the sample.
  * @param {Record<string, number>} row
  * @param {boolean} exact false where each field is the highest of a bin, so that no split did exist
+ * @param {number | null} heldAtEnd
  * @returns {Counters}
  */
-export function countersAt(row, exact) {
+export function countersAt(row, exact, heldAtEnd) {
   return {
     allocated: row[fields.ALLOCATED] ?? null,
     active: row[fields.ACTIVE] ?? null,
@@ -103,6 +117,7 @@ export function countersAt(row, exact) {
     used: row[fields.DEVICE_USED] ?? null,
     process: row[fields.DEVICE_PROCESS] ?? null,
     other: row[fields.DEVICE_OTHER] ?? null,
+    heldAtEnd,
   };
 }
 
@@ -126,6 +141,7 @@ export function countersAtPeak(row) {
     used: known(used) ? used + rise : null,
     process: known(process) ? process + rise : null,
     other: row[fields.DEVICE_OTHER] ?? null,
+    heldAtEnd: row[fields.ALLOCATED] ?? null,
   };
 }
 

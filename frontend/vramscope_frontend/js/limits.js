@@ -40,6 +40,6 @@ export function deviceText(rank) {
  */
 export function devicesText(run) {
   if (run.emulated) return "emulated";
-  const name = (run.device_name ?? "not known").replace(/^NVIDIA /, "");
+  const name = (run.device_name ?? "not known").replace(/^NVIDIA (GeForce )?/, "").replace(/-(SXM|PCIE).*$/i, "");
   return run.world_size > 1 ? `${run.world_size} × ${name}` : name;
 }

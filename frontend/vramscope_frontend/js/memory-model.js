@@ -57,7 +57,7 @@ export function pictureOf(scene, cursor) {
   const picked = takeRows(source, pickRows(source, range[0], range[1], first, second));
   const rows = byStep ? withDevice(picked, scene.samples) : picked;
   const reading = readingOf(scene, cursor);
-  const states = rows.x.map((_, i) => stateAt(rows, i, byStep));
+  const states = rows.x.map((_, i) => stateAt(rows, i, byStep, scene.steps));
   const highest = Math.max(0, ...states.map((state) => state.used ?? 0));
   const unit = tableUnit(limit_bytes ?? highest);
   // A step function has no width at its last row; without this a run of one step would be invisible.
@@ -93,10 +93,21 @@ export function pictureOf(scene, cursor) {
  * @param {Table} rows
  * @param {number} index
  * @param {boolean} byStep
+ * @param {Table} steps
  */
-function stateAt(rows, index, byStep) {
+function stateAt(rows, index, byStep, steps) {
   const row = rowAt(rows, index);
-  return compose(byStep ? countersAtPeak(row) : countersAt(row, rows.binWidth === 0), null);
+  return compose(byStep ? countersAtPeak(row) : countersAt(row, rows.binWidth === 0, heldBefore(steps, rows.x[index])), null);
+}
+
+/**
+ * What the step before a moment handed on.
+ * @param {Table} steps
+ * @param {number} t
+ */
+function heldBefore(steps, t) {
+  const value = steps.columns[fields.ALLOCATED]?.[indexAt(steps.t, t)];
+  return known(value) ? value : null;
 }
 
 /**
@@ -121,9 +132,10 @@ export function readingOf(scene, cursor) {
   const endRow = rowAt(rows, 0);
   const peakRow = rowAt(rows, 1);
   const exact = byStep || source.binWidth === 0 || at >= source.x.length - 1;
+  const [end_held, peak_held] = byStep ? [endRow[fields.ALLOCATED] ?? null, null] : [heldBefore(scene.steps, rows.x[0]), heldBefore(scene.steps, rows.x[1])];
   return {
-    end: compose(cursor !== null && byStep ? countersAtPeak(endRow) : countersAt(endRow, exact), limit_bytes),
-    peak: compose(byStep ? countersAtPeak(peakRow) : countersAt(peakRow, source.binWidth === 0), limit_bytes),
+    end: compose(cursor !== null && byStep ? countersAtPeak(endRow) : countersAt(endRow, exact, end_held), limit_bytes),
+    peak: compose(byStep ? countersAtPeak(peakRow) : countersAt(peakRow, source.binWidth === 0, peak_held), limit_bytes),
     endLabel: cursor === null ? (byStep ? "Step end" : "Latest") : byStep ? `step ${count(rows.x[0])}` : `+${age(rows.x[0])}`,
     atCursor: cursor !== null,
     peakTitle: byStep ? `highest moment of the steps shown: step ${count(rows.x[1])}` : "highest sample of the time shown",

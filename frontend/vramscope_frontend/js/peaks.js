@@ -14,7 +14,10 @@ import { indexAt, lastKnown } from "./series.js";
  */
 export function peakOf(steps, samples) {
   const outside = outsideOf(samples);
-  const by_step = highestRow(steps, (i) => usedAtPeakOf(steps, i, outside));
+  // A cache that stays makes many rows equal: of those the one with most in tensors is the peak.
+  const allocated = steps.columns[fields.ALLOCATED_PEAK] ?? [];
+  const by_height = highestRow(steps, (i) => usedAtPeakOf(steps, i, outside) + (allocated[i] || 0) * 1e-6);
+  const by_step = by_height && { index: by_height.index, used: usedAtPeakOf(steps, by_height.index, outside) };
   const by_sample = highestRow(samples, (i) => higher(samples.columns[fields.DEVICE_USED]?.[i], samples.columns[fields.RESERVED]?.[i]));
   if (!by_step && !by_sample) return null;
   if (by_step && (!by_sample || by_step.used >= by_sample.used)) {

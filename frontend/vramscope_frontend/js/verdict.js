@@ -14,7 +14,7 @@ import { headroomSeverity, headroomText } from "./run-state.js";
 
 /** Until then the first steps may still raise the peak (optimizer state, workspaces). */
 export const WARM_UP_STEPS = 40;
-const SCOPE = "Head-room is all that this version judges: leaks and fragmentation are not looked for.";
+const SCOPE = "Only head-room is judged here, not leaks or fragmentation.";
 
 /**
  * @param {object} seen

@@ -36,7 +36,9 @@ export function readTokens() {
     warn: token("warn"),
     font: token("sans"),
     category: {
-      allocated: token("cat-allocated"),
+      tensors: token("cat-tensors"),
+      held: token("cat-held"),
+      within: token("cat-within"),
       pending: token("cat-pending"),
       stranded: token("cat-stranded"),
       inside: token("cat-cached"),

@@ -77,5 +77,5 @@ export function clockTicks(x0, x1, origin_ns, most = 7) {
  * @param {number} highest
  */
 export function stripTop(highest) {
-  return highest > 0 ? niceStep(highest * 1.02) : 1;
+  return highest > 0 ? niceStep(highest) : 1;
 }

@@ -48,7 +48,8 @@ export function timelineLayout(tokens, model, width_px, height_px) {
  */
 function stripAxis(tokens, domain, top, text, used) {
   return {
-    domain, range: [0, top], fixedrange: true, zeroline: false, ticks: "", tickmode: "array",
+    // A little more than what is ticked: Plotly leaves out grid lines at the very ends of an axis.
+    domain, range: [-0.04 * top, 1.08 * top], fixedrange: true, zeroline: false, ticks: "", tickmode: "array",
     tickvals: used ? [0, top] : [], ticktext: used ? ["0", text(top)] : [], showgrid: true, gridcolor: tokens.line, anchor: "x",
   };
 }

@@ -37,7 +37,7 @@ function areas(tokens, model) {
   return LAYERS.flatMap((layer) => {
     const values = model.layers?.[layer.id];
     if (!values?.some((value) => value > 0)) return [];
-    const opacity = (layer.pattern ? 0.62 : 1) * dim;
+    const opacity = (layer.pattern && layer.id !== "inside" ? 0.62 : 1) * dim;
     return {
       name: layer.name,
       type: "scatter",
@@ -46,20 +46,10 @@ function areas(tokens, model) {
       x: model.x,
       y: values.map((value) => (known(value) ? value / model.unit.bytes : 0)),
       line: { width: separator, color: tokens.panel, shape: "hv" },
-      fillcolor: faded(layer.id === "inside" ? mixed(tokens) : tokens.category[layer.id], opacity),
+      fillcolor: faded(tokens.category[layer.id], opacity),
       hoverinfo: "skip",
     };
   });
-}
-
-/**
- * Cached or stranded, not told apart: between the two colours, nearer to the grey one.
- * @param {Tokens} tokens
- */
-function mixed(tokens) {
-  const channel = (/** @type {string} */ colour, /** @type {number} */ i) => Number.parseInt(colour.slice(1 + 2 * i, 3 + 2 * i), 16);
-  const parts = [0, 1, 2].map((i) => Math.round(0.75 * channel(tokens.category.cached, i) + 0.25 * channel(tokens.category.stranded, i)));
-  return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /**

@@ -11,8 +11,11 @@ import { exactBytes, inUnit, known, sizeText } from "../format.js";
 /** @typedef {import("../charts/timeline.js").Line} Line */
 /** @typedef {{row: HTMLTableRowElement, end: HTMLTableCellElement, peak: HTMLTableCellElement}} Cells */
 
-/** Top to bottom; "inside" has no row of its own: it is the two rows beside its cell together. */
-const ORDER = [...LAYERS].reverse().filter((layer) => layer.id !== "inside");
+/**
+ * Top to bottom. "inside" has no row of its own: it is the two rows beside its cell together; nor has
+ * "tensors": it is the first sum.
+ */
+const ORDER = [...LAYERS].reverse().filter((layer) => layer.id !== "inside" && layer.id !== "tensors");
 
 /**
  * A swatch with the fill of its category, hatch included.
@@ -62,10 +65,10 @@ export class Breakdown {
     this.cells.clear();
     this.body.replaceChildren(
       this.rowOf("free", "Free on the device", "Memory of the device that no process uses.", swatch("free", tokens)),
-      ...ORDER.filter((layer) => layer.id !== "allocated").map((layer) => this.rowOf(layer.id, layer.name, layer.definition, swatch(layer.id, tokens))),
+      ...ORDER.map((layer) => this.rowOf(layer.id, layer.name, layer.definition, swatch(layer.id, tokens))),
     );
     this.sums.replaceChildren(
-      this.rowOf("allocated", "Allocated by tensors", LAYERS[0].definition, swatch("allocated", tokens), "sum"),
+      this.rowOf("allocated", "Allocated by tensors", LAYERS[0].definition, null, "sum"),
       this.rowOf("reserved", "Reserved by PyTorch", "Bytes that PyTorch holds from the device: segments, used or cached.", null),
       this.rowOf("used", "Used on the device", "Memory in use on the device, by every process.", null),
     );
@@ -105,6 +108,7 @@ export class Breakdown {
       const state = reading?.[side];
       for (const layer of ORDER) this.write(layer.id, side, state?.layers[layer.id], unit);
       this.write("free", side, state?.free, unit);
+      this.write("allocated", side, state?.allocated, unit);
       this.write("reserved", side, state?.reserved, unit);
       this.write("used", side, state?.usedKnown ? state.used : null, unit);
       this.joinInside(side, state?.layers.inside ?? null, unit);
@@ -166,7 +170,7 @@ export class Breakdown {
 
 /**
  * The stroke of a line, as in the chart.
- * @param {Line} line
+ * @param {Pick<Line, "ink" | "dash">} line
  * @param {import("../charts/theme.js").Tokens} tokens
  */
 export function lineSwatch(line, tokens) {

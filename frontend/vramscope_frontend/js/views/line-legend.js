@@ -34,7 +34,7 @@ export class LineLegend {
     this.atHead.classList.toggle("at", cursor !== null);
     fillWhenChanged(this.body, lines.map((line) => line.id).join(), () => {
       const tokens = readTokens();
-      const total = model.limit ? [el("tr", {}, el("td", {}, el("span", { class: "swatch" }), `${model.limit.label === "device" ? "Device total" : "Limit"}`), el("td", {}), el("td", {}))] : [];
+      const total = model.limit ? [el("tr", {}, el("td", {}, lineSwatch({ ink: "ink", dash: "solid" }, tokens), `${model.limit.label === "device" ? "Device total" : "Limit"}`), el("td", {}), el("td", {}))] : [];
       return [...total, ...lines.map((line) => el("tr", { "data-line": line.id }, el("td", {}, lineSwatch(line, tokens), line.name), el("td", {}), el("td", {})))];
     });
     if (model.limit) write(/** @type {HTMLTableRowElement} */ (this.body.rows[0]), model.limit.bytes, model.limit.bytes, model);

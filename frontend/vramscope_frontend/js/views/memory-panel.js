@@ -68,6 +68,7 @@ export class MemoryPanel {
       onError: (error) => this.showProblem("The chart library", error),
     });
     this.controls.show(this.view);
+    this.showSide();
   }
 
   close() {
@@ -155,17 +156,22 @@ export class MemoryPanel {
     const scene = this.sceneOf(this.view);
     if (!model || !scene) return;
     const cursor = this.pointed ?? this.view.pinned;
+    this.showSide();
+    const reading = this.view.rank === null ? null : readingOf({ ...scene, range: model.range }, cursor);
+    if (this.view.drawn === "composition") this.breakdown.show(reading, model.unit, this.view.xKind === "step");
+    else this.legend.show(model, cursor, cursor !== null && reading ? reading.endLabel : this.view.xKind === "step" ? "Last step" : "Latest");
+    this.timeline.showCursor(cursor, cursor === null ? [] : this.chipOf(cursor, reading, model), this.pointed === null ? null : this.pointed_py);
+    setAttribute(this.timeline.surface, "aria-valuenow", cursor === null ? Math.round(model.range[1]) : Math.round(cursor));
+    setAttribute(this.timeline.surface, "aria-valuetext", reading ? `${reading.endLabel}: allocated ${sizeText(reading.end.allocated)}, reserved ${sizeText(reading.end.reserved)}` : null);
+  }
+
+  /** The table that belongs to what is drawn; all ranks together have none. */
+  showSide() {
     const all = this.view.rank === null;
     this.aside.hidden = all;
     this.body.style.gridTemplateColumns = all ? "minmax(0, 1fr)" : "";
     this.breakdown.element.hidden = all || this.view.drawn !== "composition";
     this.legend.element.hidden = all || this.view.drawn !== "lines";
-    const reading = all ? null : readingOf({ ...scene, range: model.range }, cursor);
-    if (this.view.drawn === "composition") this.breakdown.show(reading, model.unit, this.view.xKind === "step");
-    else this.legend.show(model, cursor, reading?.endLabel ?? "Latest");
-    this.timeline.showCursor(cursor, cursor === null ? [] : this.chipOf(cursor, reading, model), this.pointed === null ? null : this.pointed_py);
-    setAttribute(this.timeline.surface, "aria-valuenow", cursor === null ? Math.round(model.range[1]) : Math.round(cursor));
-    setAttribute(this.timeline.surface, "aria-valuetext", reading ? `${reading.endLabel}: allocated ${sizeText(reading.end.allocated)}, reserved ${sizeText(reading.end.reserved)}` : null);
   }
 
   /**

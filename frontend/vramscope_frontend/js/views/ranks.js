@@ -164,7 +164,7 @@ export class Ranks {
       const bar = (/** @type {string} */ name, /** @type {number | null} */ bytes) => {
         const used = el("i", {});
         used.style.width = known(bytes) && known(limit) ? `${Math.min(100, (bytes / limit) * 100)}%` : "0";
-        used.style.background = readTokens().category.allocated;
+        used.style.background = readTokens().category.tensors;
         return el("div", { class: "bar-row" }, el("span", {}, name), el("div", { class: "bar", title: exactBytes(bytes) }, used));
       };
       const line = (/** @type {string} */ name, /** @type {number | null} */ a, /** @type {number | null} */ b) => {

@@ -4,7 +4,7 @@ import { api } from "../api.js";
 import { spark } from "../charts/spark.js";
 import { el, fill, fillWhenChanged, setAttribute, setText } from "../dom.js";
 import { DEVICE_USED, RESERVED } from "../fields.js";
-import { count, day, duration, exactBytes, gib, known } from "../format.js";
+import { age, count, day, exactBytes, gib, known } from "../format.js";
 import { devicesText } from "../limits.js";
 import { pathOf } from "../router.js";
 import { headroomSeverity, pillOf } from "../run-state.js";
@@ -183,7 +183,7 @@ export class Runs {
     setText(cell(8), devicesText(run));
     setText(cell(9), count(run.world_size));
     setText(cell(10), count(run.step));
-    setText(cell(11), duration(((run.ended_ns ?? (run.state === "live" ? now_ns : (run.last_seen_ns ?? run.started_ns))) - run.started_ns) / 1e9));
+    setText(cell(11), age(((run.ended_ns ?? (run.state === "live" ? now_ns : (run.last_seen_ns ?? run.started_ns))) - run.started_ns) / 1e9));
   }
 
   /** One trend at a time, the oldest first: a list of hundreds must not flood the server. */
@@ -195,7 +195,8 @@ export class Runs {
     };
     this.fetching = true;
     try {
-      for (let row = this.rows.find(due); row && !this.closed && this.app.link.state === "open"; row = this.rows.find(due)) {
+      const next = () => this.rows.find((row) => !this.trends.has(row.run.id)) ?? this.rows.find(due);
+      for (let row = next(); row && !this.closed && this.app.link.state === "open"; row = next()) {
         const payload = await api.series(row.run.id, { fields: [DEVICE_USED, RESERVED], rank: 0, points: TREND_POINTS });
         const device = payload.columns[DEVICE_USED]?.max ?? [];
         const values = device.some(known) ? device : (payload.columns[RESERVED]?.max ?? []);

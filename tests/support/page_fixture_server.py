@@ -1,0 +1,416 @@
+"""A stand-in for the server, for tests of the page: its addresses and shapes, generated runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import plotly
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from tests.support.page_scenarios import Scenario, to_json
+from vramscope_frontend import INDEX_HTML, STATIC_DIR
+from vramscope_server.security_headers import CONTENT_SECURITY_POLICY
+
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+
+
+class PageFixtureServer:
+    """Serves the page in a thread. Attributes may be changed while it runs."""
+
+    def __init__(
+        self,
+        scenarios: list[Scenario],
+        *,
+        scopes: tuple[str, ...] = ("view", "control"),
+        signed_in: bool = True,
+    ) -> None:
+        self.scenarios = scenarios
+        self.scopes = list(scopes)
+        self.signed_in = signed_in
+        self.accepts_live = True
+        self.command_outcome = "done"
+        self.paths: list[str] = []
+        self.posted: list[dict[str, Any]] = []
+        self.sockets: set[WebSocket] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                self._app(),
+                log_level="warning",
+                lifespan="on",
+                ws="auto",
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
+        )
+        self._ready = threading.Event()
+
+    def __enter__(self) -> PageFixtureServer:
+        self._thread.start()
+        if not self._ready.wait(20):
+            raise TimeoutError("expected the fixture server to start within 20 s")
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._server.should_exit = True
+        self._thread.join(10)
+        self._socket.close()
+
+    def cut(self) -> None:
+        """Close every live connection and accept no new one until ``accepts_live`` is set."""
+        self.accepts_live = False
+        loop = self._loop
+        assert loop is not None
+        for connection in list(self.sockets):
+            asyncio.run_coroutine_threadsafe(connection.close(1012), loop).result(5)
+
+    # ------------------------------------------------------------------ application
+
+    def _app(self) -> Starlette:
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            self._loop = asyncio.get_running_loop()
+            self._ready.set()
+            yield
+
+        index = Route("/", self._index)
+        api = [
+            Route("/session", self._session),
+            Route("/series-names", self._series_names),
+            Route("/runs", self._runs),
+            Route("/runs/{run}", self._run),
+            Route("/runs/{run}/series", self._series),
+            Route("/runs/{run}/steps", self._steps),
+            Route("/runs/{run}/events", self._events),
+            Route("/runs/{run}/commands", self._commands, methods=["GET", "POST"]),
+            Route("/runs/{run}/commands/{id}", self._command),
+        ]
+        return Starlette(
+            lifespan=lifespan,
+            routes=[
+                index,
+                Route("/runs/{rest:path}", self._index),
+                Route("/nowhere", self._index),
+                Route("/login", self._login, methods=["POST"]),
+                Route("/vendor/plotly.min.js", self._plotly),
+                Mount("/api/v1", routes=api),
+                Mount("/static", StaticFiles(directory=STATIC_DIR)),
+                WebSocketRoute("/ws/live", self._live),
+            ],
+        )
+
+    async def _index(self, _: Request) -> Response:
+        return FileResponse(
+            INDEX_HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+        )
+
+    async def _plotly(self, _: Request) -> Response:
+        return FileResponse(PLOTLY, media_type="text/javascript")
+
+    async def _login(self, request: Request) -> Response:
+        if (await request.json())["token"] != "right":
+            return error(401, "auth_failed", "The token is not known.")
+        self.signed_in = True
+        return JSONResponse({})
+
+    async def _session(self, _: Request) -> Response:
+        if not self.signed_in:
+            return error(401, "auth_failed", "A token is needed.")
+        return JSONResponse(
+            {
+                "scopes": self.scopes,
+                "name": "ada@host",
+                "server": {"version": "0.1.0", "host": "127.0.0.1", "port": 8470},
+            }
+        )
+
+    async def _series_names(self, _: Request) -> Response:
+        return JSONResponse(
+            {
+                "series": [
+                    {
+                        "name": "reserved_bytes.all.current",
+                        "unit": "B",
+                        "definition": "Bytes that PyTorch holds from the device.",
+                    }
+                ]
+            }
+        )
+
+    def _find(self, request: Request) -> Scenario | None:
+        self.paths.append(f"{request.url.path}?{request.url.query}")
+        key = request.path_params["run"]
+        return next((one for one in self.scenarios if key in (one.id, one.name)), None)
+
+    async def _runs(self, _: Request) -> Response:
+        return JSONResponse([one.run(with_ranks=False) for one in self.scenarios])
+
+    async def _run(self, request: Request) -> Response:
+        scenario = self._find(request)
+        return (
+            JSONResponse(scenario.run(with_ranks=True))
+            if scenario
+            else error(404, "not_found", "No run of that name or id.")
+        )
+
+    async def _series(self, request: Request) -> Response:
+        scenario = self._find(request)
+        if scenario is None:
+            return error(404, "not_found", "No run of that name or id.")
+        query = request.query_params
+        bound = {
+            name: int(query[name]) if name in query else None for name in ("start_ns", "end_ns")
+        }
+        return JSONResponse(
+            scenario.series(
+                query["fields"].split(","),
+                int(query.get("rank", 0)),
+                bound["start_ns"],
+                bound["end_ns"],
+                int(query.get("points", 2000)),
+            )
+        )
+
+    async def _steps(self, request: Request) -> Response:
+        scenario = self._find(request)
+        if scenario is None:
+            return error(404, "not_found", "No run of that name or id.")
+        query = request.query_params
+        points = int(query["points"]) if "points" in query else None
+        return JSONResponse(
+            scenario.step_rows(
+                int(query.get("start", 0)),
+                int(query.get("end", 1 << 50)),
+                int(query.get("rank", 0)),
+                points,
+            )
+        )
+
+    async def _events(self, request: Request) -> Response:
+        scenario = self._find(request)
+        return JSONResponse({"events": scenario.events() if scenario else []})
+
+    async def _commands(self, request: Request) -> Response:
+        scenario = self._find(request)
+        if scenario is None:
+            return error(404, "not_found", "No run of that name or id.")
+        if request.method == "GET":
+            return JSONResponse({"commands": list(scenario.commands.values())})
+        body = await request.json()
+        self.posted.append(body)
+        if "control" not in self.scopes:
+            return error(403, "forbidden", "The token has no control right.")
+        ranks = list(range(scenario.world_size)) if body["ranks"] == "all" else body["ranks"]
+        now_ns = time.time_ns()
+        command = {
+            "id": uuid.uuid4().hex,
+            "name": body["name"],
+            "params": {},
+            "dry_run": body["dry_run"],
+            "ranks": ranks,
+            "state": "queued",
+            "issued_by": "ada@host",
+            "origin": "browser",
+            "created_ns": now_ns,
+            "deadline_ns": now_ns + int(body["deadline_s"] * 1e9),
+            "finished_ns": None,
+            "receipts": {},
+        }
+        scenario.commands[command["id"]] = command
+        asyncio.get_running_loop().call_later(0.4, self._finish, scenario, command)
+        return JSONResponse({"id": command["id"], "state": "queued"}, status_code=202)
+
+    async def _command(self, request: Request) -> Response:
+        scenario = self._find(request)
+        command = scenario.commands.get(request.path_params["id"]) if scenario else None
+        return (
+            JSONResponse(command) if command else error(404, "not_found", "No command of that id.")
+        )
+
+    def _finish(self, scenario: Scenario, command: dict[str, Any]) -> None:
+        step = scenario.last_step()
+        for rank in command["ranks"]:
+            row = scenario.step_rows(step, step, rank)["columns"]
+            at = {
+                name: row[name][0]
+                for name in (
+                    "reserved_bytes.all.current",
+                    "allocated_bytes.all.current",
+                    "active_bytes.all.current",
+                    "inactive_split_bytes.all.current",
+                    "device.used_bytes",
+                )
+                if row[name]
+            }
+            cached = (
+                at["reserved_bytes.all.current"]
+                - at["active_bytes.all.current"]
+                - at["inactive_split_bytes.all.current"]
+            )
+            frees = command["name"].startswith("empty_cache") and self.command_outcome == "done"
+            after = dict(at)
+            if frees and not command["dry_run"]:
+                after["reserved_bytes.all.current"] -= cached
+                if after["device.used_bytes"] is not None:
+                    after["device.used_bytes"] -= cached
+            message = {
+                "done": "",
+                "expired": "no optimizer step within 30 s. Nothing was changed.",
+                "refused": "a stream is capturing. Nothing was changed.",
+            }[self.command_outcome]
+            answer = (
+                "|===  PyTorch CUDA memory summary  ===|"
+                if command["name"] == "memory_summary"
+                else {"num_ooms": 0, "reserved_bytes.all.current": at["reserved_bytes.all.current"]}
+                if command["name"] == "stats"
+                else None
+            )
+            command["receipts"][str(rank)] = {
+                "state": self.command_outcome,
+                "step": step,
+                "before": at,
+                "after": after,
+                "returned_bytes": cached if frees else None,
+                "took_s": 0.018,
+                "message": message,
+                "result": answer,
+                "time_ns": time.time_ns(),
+            }
+        command["state"] = self.command_outcome
+        command["finished_ns"] = time.time_ns()
+        if (
+            command["name"].startswith("empty_cache")
+            and not command["dry_run"]
+            and self.command_outcome == "done"
+        ):
+            scenario.freed_steps.append(step)
+
+    # ------------------------------------------------------------------ live feed
+
+    async def _live(self, connection: WebSocket) -> None:
+        if not self.accepts_live:
+            await connection.close(1012)
+            return
+        await connection.accept()
+        self.sockets.add(connection)
+        subscriptions: dict[int, dict[str, Any]] = {}
+        feeder = asyncio.create_task(self._feed(connection, subscriptions))
+        try:
+            await connection.send_text(
+                json.dumps(
+                    {
+                        "type": "hello",
+                        "protocol": 1,
+                        "scopes": self.scopes,
+                        "server_time_ns": time.time_ns(),
+                        "software": "fixture",
+                        "features": [],
+                    }
+                )
+            )
+            while True:
+                request = json.loads(await connection.receive_text())
+                if request["type"] == "unsubscribe":
+                    subscriptions.pop(request["subscription"], None)
+                elif request["type"].startswith("subscribe"):
+                    subscriptions[request["id"]] = {
+                        **request,
+                        "since_ns": time.time_ns(),
+                        "sent": {},
+                    }
+                await connection.send_text(
+                    json.dumps({"type": "result", "id": request["id"], "ok": True})
+                )
+        except WebSocketDisconnect:
+            pass
+        finally:
+            self.sockets.discard(connection)
+            feeder.cancel()
+
+    async def _feed(self, connection: WebSocket, subscriptions: dict[int, dict[str, Any]]) -> None:
+        while True:
+            for number, subscription in list(subscriptions.items()):
+                for event in self._news(subscription):
+                    with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # closed under us
+                        await connection.send_text(
+                            json.dumps({"type": "event", "id": number, "event": event})
+                        )
+            await asyncio.sleep(0.25)
+
+    def _news(self, subscription: dict[str, Any]) -> list[dict[str, Any]]:
+        sent = subscription["sent"]
+        now = time.monotonic()
+        if subscription["type"] == "subscribe_runs":
+            if now - sent.get("runs", 0.0) < 1:
+                return []
+            sent["runs"] = now
+            return [{"kind": "runs", "runs": [one.run(with_ranks=False) for one in self.scenarios]}]
+        scenario = next(one for one in self.scenarios if subscription["run"] in (one.id, one.name))
+        news: list[dict[str, Any]] = []
+        if now - sent.get("run", 0.0) > 0.5:
+            sent["run"] = now
+            news.append({"kind": "run", "run": scenario.run(with_ranks=True)})
+        for command in scenario.commands.values():
+            if sent.get(command["id"]) != command["state"]:
+                sent[command["id"]] = command["state"]
+                news.append({"kind": "command", "command": command})
+        until_ns = scenario.end_ns
+        since_ns = subscription["since_ns"]
+        if until_ns <= since_ns:
+            return news
+        ranks = subscription["ranks"]
+        for rank in range(scenario.world_size) if ranks is None else ranks:
+            wanted = subscription["fields"]
+            batch = scenario.samples(since_ns, until_ns, rank)
+            if len(batch["time_ns"]):
+                news.append(
+                    {
+                        "kind": "samples",
+                        "rank": rank,
+                        "time_ns": batch["time_ns"].tolist(),
+                        "columns": {
+                            name: to_json(batch["columns"][name]) for name in [*wanted, "step"]
+                        },
+                    }
+                )
+            rows = scenario.step_rows(
+                scenario.last_step(since_ns) + 1, scenario.last_step(until_ns), rank
+            )
+            if rows["step"]:
+                news.append(
+                    {
+                        "kind": "steps",
+                        "rank": rank,
+                        **rows,
+                        "columns": {name: rows["columns"][name] for name in wanted},
+                    }
+                )
+        subscription["since_ns"] = until_ns
+        return news
+
+
+def error(status: int, code: str, message: str) -> JSONResponse:
+    """The one shape of an error."""
+    return JSONResponse(
+        {"error": {"code": code, "message": message, "detail": {}}}, status_code=status
+    )

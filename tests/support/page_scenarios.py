@@ -1,0 +1,432 @@
+"""Generated training jobs for tests of the page: what a run looked like at any moment.
+
+Everything follows from the step number and a seed, so two readers of the same range always see the
+same rows. Nothing here is shipped or shown outside of tests.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+GIB = 1 << 30
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Scenario:
+    """One run. Sizes in GiB here, in bytes everywhere outside of this class."""
+
+    name: str
+    state: str = "live"
+    world_size: int = 1
+    step_s: float = 0.468
+    age_s: float = 2250.0
+    silent_s: float = 0.0
+    limit_gib: float = 139.8
+    static_gib: float = 89.8
+    activations_gib: float = 18.8
+    spread_gib: float = 0.4
+    growth_gib: float = 0.0
+    context_gib: float | None = 1.6
+    reserved_gib: float = 112.0
+    stranded_gib: float = 0.9
+    device_name: str = "NVIDIA H200"
+    emulated: bool = False
+    exit_code: int | None = None
+    end_text: str | None = None
+    allow: str = "control"
+    samples_lost: int = 0
+    gap_s: tuple[float, float] | None = None
+    """Seconds before now in which samples are missing."""
+    worst_rank: int | None = None
+    user: str = "ada"
+    created_s: float = field(default_factory=time.time)
+    freed_steps: list[int] = field(default_factory=list[int])
+    commands: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    extra_events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    @property
+    def id(self) -> str:
+        """Twelve hex digits, stable for the name."""
+        return f"{abs(hash_text(self.name)) & (2**48 - 1):012x}"
+
+    @property
+    def started_ns(self) -> int:
+        return int((self.created_s - self.age_s) * 1e9)
+
+    @property
+    def end_ns(self) -> int:
+        """Time of the last row that exists now."""
+        now_s = time.time() if self.state == "live" and self.silent_s == 0 else self.created_s
+        return int((now_s - self.silent_s) * 1e9)
+
+    def last_step(self, time_ns: int | None = None) -> int:
+        elapsed_s = ((time_ns or self.end_ns) - self.started_ns) / 1e9
+        return max(0, int(elapsed_s / self.step_s))
+
+    # ------------------------------------------------------------------ numbers
+
+    def peaks(self, steps: NDArray[np.int64], rank: int) -> Floats:
+        """Activations at the peak of each step, GiB."""
+        noise = np.abs(np.sin(steps * 12.9898 + rank * 78.233) * 43758.5453) % 1.0
+        peak = self.activations_gib - self.spread_gib * noise**6
+        evaluating = (steps % 500 >= 460) & (steps > 400)
+        offset = (
+            0.06 * self.limit_gib * (((rank * 37) % 17) / 17 - 0.5) if self.world_size > 1 else 0.0
+        )
+        peak = np.where(evaluating, peak * 0.36, peak) - offset
+        if rank == self.worst_rank:
+            peak = peak + np.clip((steps - 400) * 0.006, 0, 14.0)
+        return np.asarray(np.maximum(0.1, peak))
+
+    def kept(self, steps: NDArray[np.int64]) -> Floats:
+        warm = np.clip(steps / 6.0, 0.34, 1.0)
+        return np.asarray(self.static_gib * warm + self.growth_gib * np.maximum(0, steps - 310))
+
+    def columns(self, steps: NDArray[np.int64], phase: Floats, rank: int) -> dict[str, Floats]:
+        """Counters at a phase in [0, 1] of each step; 1 is the end of the step."""
+        peak = self.peaks(steps, rank)
+        kept = self.kept(steps)
+        rise = np.where(phase < 0.4, phase / 0.4, np.maximum(0.0, (0.92 - phase) / 0.52))
+        need = kept + peak + self.stranded_gib
+        reserved = np.maximum(
+            self.reserved_gib - (self.static_gib - np.minimum(kept, self.static_gib)),
+            np.ceil(need / 2) * 2,
+        )
+        for freed in self.freed_steps:
+            reserved = np.where(steps > freed, need + 0.1, reserved)
+            reserved = np.where((steps == freed) & (phase >= 1), kept + self.stranded_gib, reserved)
+        reserved = np.minimum(reserved, self.limit_gib - (self.context_gib or 0) - 0.2)
+        allocated = kept + peak * rise
+        free_part = np.maximum(0.0, reserved - allocated)
+        context = np.nan if self.context_gib is None else self.context_gib
+        return {
+            "allocated_bytes.all.current": allocated * GIB,
+            "allocated_bytes.all.peak": (kept + peak) * GIB,
+            "active_bytes.all.current": allocated * GIB,
+            "active_bytes.all.peak": (kept + peak) * GIB,
+            "reserved_bytes.all.current": reserved * GIB,
+            "reserved_bytes.all.peak": reserved * GIB,
+            "inactive_split_bytes.all.current": np.minimum(free_part, self.stranded_gib) * GIB,
+            "device.total_bytes": np.full(len(steps), self.limit_gib * GIB),
+            "device.used_bytes": (reserved + context) * GIB,
+            "device.process_bytes": (reserved + context) * GIB,
+            "device.other_bytes": np.where(np.isnan(context), np.nan, 0.0) * np.ones(len(steps)),
+            "num_device_alloc": 120.0
+            + np.minimum(steps, 300) // 60 * 3
+            + 46.0 * np.searchsorted(np.array(self.freed_steps), steps),
+            "num_alloc_retries": np.zeros(len(steps)),
+            "step.duration_us": self.durations_us(steps),
+            "step": steps.astype(np.float64),
+        }
+
+    def durations_us(self, steps: NDArray[np.int64]) -> Floats:
+        noise = np.abs(np.sin(steps * 4.1414) * 24634.6345) % 1.0
+        evaluating = (steps % 500 >= 460) & (steps > 400)
+        return np.asarray(np.where(evaluating, 0.52, 1.0 + 0.05 * noise) * self.step_s * 1e6)
+
+    # ------------------------------------------------------------------ REST
+
+    def step_rows(
+        self, first: int, last: int, rank: int, points: int | None = None
+    ) -> dict[str, Any]:
+        """Rows of ``steps``; with ``points`` the row with the highest peak of each bin."""
+        last = min(last, self.last_step())
+        first = max(1, first)
+        steps = np.arange(first, last + 1, dtype=np.int64)
+        if points is not None and len(steps) > points:
+            bins = np.array_split(steps, points)
+            steps = np.array(
+                [one[int(np.argmax(self.peaks(one, rank) + self.kept(one)))] for one in bins],
+                dtype=np.int64,
+            )
+        columns = self.columns(steps, np.ones(len(steps)), rank)
+        time_ns = self.started_ns + (steps * self.step_s * 1e9).astype(np.int64)
+        columns.pop("step")
+        return {
+            "step": steps.tolist(),
+            "time_ns": time_ns.tolist(),
+            "columns": {name: to_json(values) for name, values in columns.items()},
+        }
+
+    def samples(self, from_ns: int, to_ns: int, rank: int, every_ticks: int = 1) -> dict[str, Any]:
+        """Raw samples at 10 Hz in a half-open range."""
+        start = max(0, -(-(from_ns - self.started_ns) // 100_000_000))
+        end = max(start, -(-(min(to_ns, self.end_ns) - self.started_ns) // 100_000_000))
+        time_ns = self.started_ns + np.arange(start, end, every_ticks, dtype=np.int64) * 100_000_000
+        if self.gap_s is not None:
+            ago_s = self.created_s - time_ns / 1e9
+            time_ns = time_ns[(ago_s < self.gap_s[1]) | (ago_s > self.gap_s[0])]
+        position = (time_ns - self.started_ns) / 1e9 / self.step_s
+        steps = position.astype(np.int64)
+        columns = self.columns(steps, position - steps, rank)
+        return {"time_ns": time_ns, "columns": columns}
+
+    def series(
+        self, fields: list[str], rank: int, start_ns: int | None, end_ns: int | None, points: int
+    ) -> dict[str, Any]:
+        """The body of ``series``: raw where it fits into ``points``, else bins of 1, 10 or 60 s."""
+        start = max(self.started_ns, start_ns or 0)
+        end = min(self.end_ns, end_ns or self.end_ns)
+        seconds = max(0.0, (end - start) / 1e9)
+        if seconds * 10 <= points:
+            raw = self.samples(start, end + 1, rank)
+            values = {name: to_json(raw["columns"][name]) for name in fields}
+            same = {name: dict.fromkeys(("min", "mean", "max"), values[name]) for name in fields}
+            return {
+                "resolution_ms": 0,
+                "time_ns": raw["time_ns"].tolist(),
+                "columns": same,
+                "rank": rank,
+            }
+        width_s = next((w for w in (1, 10, 60) if seconds / w <= points), 60)
+        raw = self.samples(start, end + 1, rank, every_ticks=max(1, width_s * 10 // 12))
+        bins = (raw["time_ns"] - self.started_ns) // (width_s * 1_000_000_000)
+        edges = np.flatnonzero(np.r_[True, np.diff(bins) > 0])
+        columns = {name: binned(raw["columns"][name], edges) for name in fields}
+        time_ns = self.started_ns + bins[edges] * width_s * 1_000_000_000
+        return {
+            "resolution_ms": width_s * 1000,
+            "time_ns": time_ns.tolist(),
+            "columns": columns,
+            "rank": rank,
+        }
+
+    def run(self, *, with_ranks: bool) -> dict[str, Any]:
+        """The run object of the REST API."""
+        step = self.last_step()
+        now = self.columns(np.array([step]), np.array([1.0]), self.worst_rank or 0)
+        ended = self.state == "ended"
+        run: dict[str, Any] = {
+            "id": self.id,
+            "name": self.name,
+            "state": self.state,
+            "started_ns": self.started_ns,
+            "ended_ns": self.end_ns if ended else None,
+            "last_seen_ns": self.end_ns,
+            "world_size": self.world_size,
+            "emulated": self.emulated,
+            "user": self.user,
+            "script": "train.py",
+            "device_name": "emulated" if self.emulated else self.device_name,
+            "device_total_bytes": int(self.limit_gib * GIB),
+            "step": step,
+            "peak_reserved_bytes": int(now["reserved_bytes.all.peak"][0]),
+            "used_bytes": None if self.context_gib is None else int(now["device.used_bytes"][0]),
+            "ranks_connected": self.world_size
+            if self.state == "live" and self.silent_s == 0
+            else 0,
+        }
+        if with_ranks:
+            run["ranks"] = [self.rank(rank) for rank in range(self.world_size)]
+        return run
+
+    def rank(self, rank: int) -> dict[str, Any]:
+        ended = self.state == "ended"
+        device = {
+            "index": rank % 8,
+            "name": "emulated" if self.emulated else self.device_name,
+            "uuid": f"GPU-{rank:08x}",
+            "total_bytes": int(self.limit_gib * GIB),
+            "emulated": self.emulated,
+        }
+        failed = self.exit_code not in (0, None)
+        return {
+            "rank": rank,
+            "host": f"node{rank // 8}",
+            "pid": 4100 + rank,
+            "local_rank": rank % 8,
+            "state": self.state,
+            "connected": self.state == "live" and self.silent_s == 0,
+            "started_ns": self.started_ns,
+            "ended_ns": self.end_ns if ended else None,
+            "last_seen_ns": self.end_ns,
+            "exit_code": self.exit_code if ended else None,
+            "end_reason": ("exception" if failed else "exit") if ended else None,
+            "end_text": self.end_text,
+            "devices": [device],
+            "device_uuid": device["uuid"],
+            "device_name": device["name"],
+            "device_total_bytes": device["total_bytes"],
+            "software": {
+                "vramscope": "0.1.0",
+                "python": "3.11.7",
+                "torch": "2.13.0",
+                "cuda": "12.8",
+                "driver": "570.86",
+            },
+            "allow": self.allow,
+            "commands": [
+                "empty_cache",
+                "gc_collect",
+                "empty_cache+gc_collect",
+                "memory_summary",
+                "stats",
+                "reset_peaks",
+            ],
+            "stream": f"{rank:032x}",
+            "restarts": 0,
+            "samples_received": int(self.age_s * 10),
+            "samples_lost": self.samples_lost,
+            "losses": {"spool full": self.samples_lost} if self.samples_lost else {},
+            "steps_received": self.last_step(),
+            "step": self.last_step(),
+            "status": {"rate_hz": 10.0, "cost_fraction": 0.0004},
+        }
+
+    def events(self) -> list[dict[str, Any]]:
+        first = {
+            "time_ns": self.started_ns,
+            "rank": 0,
+            "step": 0,
+            "kind": "attach",
+            "text": "Attached to python train.py",
+            "data": {},
+        }
+        return [first, *self.extra_events]
+
+
+def binned(values: Floats, edges: NDArray[np.int64]) -> dict[str, list[int | float | None]]:
+    """Least, mean and highest of each bin; ``edges`` are the first rows of the bins."""
+    counts = np.diff(np.r_[edges, len(values)])
+    return {
+        "min": to_json(np.minimum.reduceat(values, edges)),
+        "mean": to_json(np.add.reduceat(values, edges) / counts),
+        "max": to_json(np.maximum.reduceat(values, edges)),
+    }
+
+
+def hash_text(text: str) -> int:
+    """A hash that is the same in every process."""
+    value = 1469598103934665603
+    for byte in text.encode():
+        value = ((value ^ byte) * 1099511628211) % 2**64
+    return value
+
+
+def to_json(values: Floats) -> list[int | float | None]:
+    """NaN is null; whole numbers travel as integers."""
+    return [None if np.isnan(value) else int(value) for value in values.tolist()]
+
+
+def gallery() -> list[Scenario]:
+    """One run in each state that the page has to show."""
+    now_ns = time.time_ns()
+    healthy = Scenario("llama-8b-sft")
+    healthy.extra_events = [
+        {
+            "time_ns": now_ns - int(400e9),
+            "rank": 0,
+            "step": healthy.last_step() - 855,
+            "kind": "mark",
+            "text": "learning rate halved",
+            "data": {},
+        },
+        {
+            "time_ns": now_ns - int(150e9),
+            "rank": 0,
+            "step": healthy.last_step() - 320,
+            "kind": "mark",
+            "text": "checkpoint written, 41 s",
+            "data": {},
+        },
+    ]
+    return [
+        healthy,
+        Scenario(
+            "vit-l-finetune",
+            world_size=8,
+            limit_gib=79.1,
+            static_gib=38,
+            activations_gib=24,
+            reserved_gib=62,
+            device_name="NVIDIA A100-SXM4-80GB",
+            age_s=840,
+            step_s=0.9,
+            worst_rank=3,
+        ),
+        Scenario(
+            "moe-pretrain-64",
+            world_size=64,
+            limit_gib=94.5,
+            static_gib=61,
+            activations_gib=21,
+            reserved_gib=80,
+            context_gib=2.1,
+            device_name="NVIDIA H100",
+            age_s=5400,
+            step_s=1.7,
+            worst_rank=41,
+            user="mlops",
+        ),
+        Scenario(
+            "bert-emulated",
+            emulated=True,
+            limit_gib=8,
+            static_gib=2.1,
+            activations_gib=2.4,
+            spread_gib=0.3,
+            reserved_gib=5.0,
+            stranded_gib=0.2,
+            context_gib=0.1,
+            age_s=70,
+            step_s=0.6,
+        ),
+        Scenario("warming-up", age_s=14, step_s=0.7),
+        Scenario("view-only", allow="observe"),
+        Scenario("tight-but-flat", reserved_gib=137.3, activations_gib=46.0, context_gib=1.6),
+        Scenario("leaky-job", growth_gib=0.0031, activations_gib=19.1, reserved_gib=110),
+        Scenario("gap-in-data", samples_lost=512, gap_s=(211.0, 160.0)),
+        Scenario("no-nvml", context_gib=None),
+        Scenario(
+            "sd-lora-batch-sweep",
+            silent_s=48,
+            limit_gib=23.6,
+            static_gib=9,
+            activations_gib=6,
+            reserved_gib=16.5,
+            stranded_gib=0.4,
+            context_gib=0.6,
+            device_name="NVIDIA GeForce RTX 4090",
+            user="lin",
+            age_s=700,
+        ),
+        Scenario(
+            "resnet-nightly",
+            state="lost",
+            silent_s=10920,
+            age_s=14600,
+            limit_gib=23.6,
+            static_gib=4,
+            activations_gib=8,
+            reserved_gib=13.6,
+            stranded_gib=0.3,
+            context_gib=0.6,
+            device_name="NVIDIA L4",
+            user="ci",
+        ),
+        Scenario(
+            "qwen-7b-dpo",
+            state="ended",
+            exit_code=0,
+            silent_s=30000,
+            age_s=38400,
+            step_s=0.468,
+            limit_gib=139.8,
+        ),
+        Scenario(
+            "gpt-varlen",
+            state="ended",
+            exit_code=1,
+            end_text="OutOfMemoryError: CUDA out of memory. Tried to allocate 198.00 MiB.",
+            silent_s=900,
+            age_s=1100,
+            growth_gib=0.08,
+            reserved_gib=110,
+        ),
+    ]
