@@ -21,8 +21,10 @@ from vramscope.observer import Observer
 from vramscope.outbox import Outbox
 from vramscope.spool import Spool, remove_stale_spools
 from vramscope.target_finder import TargetFinder
-from vramscope.transport import Target, Transport, TransportLimits
+from vramscope.transport import Target, Transport
+from vramscope.transport_limits import TransportLimits
 from vramscope_protocol.messages import (
+    AgentStatus,
     Command,
     DeviceInfo,
     Event,
@@ -36,6 +38,7 @@ _WINDOW_BYTES: Final = 2 << 20
 # Of the time to stop: for the sampler's last rows, and for closing the connection.
 _SAMPLER_SHARE: Final = 0.3
 _CLOSE_SHARE: Final = 0.2
+_RENEW_INTERVAL_S: Final = 5.0
 
 
 class Agent:
@@ -61,6 +64,8 @@ class Agent:
         self._is_started = False
         self._is_stopped = False
         self._cancelled = threading.Event()
+        self._told: tuple[list[DeviceInfo], dict[str, str]] | None = None
+        self._renew_after_s = 0.0
         losses = Losses()
         spool = Spool(config.spool_dir, identity.stream, config.spool_bytes, losses)
         self.outbox = Outbox(
@@ -82,7 +87,7 @@ class Agent:
             outbox=self.outbox,
             notices=self.notices,
             clock=self._clock,
-            offer_status=self.transport.offer_status,
+            offer_status=self._offer_status,
             other_cpu_ns=self.transport.cpu_ns,
             on_device_change=self._device_changed,
         )
@@ -145,6 +150,20 @@ class Agent:
         """Values of the user for the current step."""
         self.observer.log(values)
 
+    def _offer_status(self, status: AgentStatus) -> None:
+        """About once a second, on the sampler thread."""
+        self.transport.offer_status(status)
+        # Torch is imported, and CUDA set up, long after the process has registered. A few seconds
+        # apart: the two come shortly after each other.
+        now_s = time.monotonic()
+        if now_s >= self._renew_after_s and self._told not in (None, self._facts()):
+            self._renew_after_s = now_s + _RENEW_INTERVAL_S
+            self.transport.renew()
+
+    def _facts(self) -> tuple[list[DeviceInfo], dict[str, str]]:
+        """What a registration tells that may change later."""
+        return self.observer.devices(), {**self.identity.software, **self.observer.software()}
+
     def _submit(self, command: Command) -> None:
         self.observer.submit(command)
 
@@ -152,6 +171,7 @@ class Agent:
         identity = self.identity
         # Late on purpose, on the transport thread: it reads the disk.
         remove_stale_spools(os.fspath(self.config.spool_dir))
+        self._told = devices, software = self._facts()
         run = RunInfo(
             identity.run_id,
             identity.run_name,
@@ -166,8 +186,8 @@ class Agent:
             identity.pid,
             identity.local_rank,
             identity.started_ns,
-            self.observer.devices(),
-            {**identity.software, **self.observer.software()},
+            devices,
+            software,
             self.config.allow,
             self.observer.commands(),
         )
@@ -184,7 +204,7 @@ class Agent:
             f"uses {device.name or 'a device'}",
             {
                 "device": msgspec.to_builtins(device),
-                "software": {**self.identity.software, **self.observer.software()},
+                "software": self._facts()[1],
             },
         )
 

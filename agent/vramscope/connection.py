@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import encodings.idna  # noqa: F401 - for host names; not importable any more at the very end
+import encodings.idna
 import logging
 import socket
 import struct
@@ -13,28 +13,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from msgspec import Struct
 from websockets.sync.client import ClientConnection, connect
 
 from vramscope._version import __version__
 from vramscope.address import ServerAddress
-from vramscope.failure import EXPECTED_ERRORS, Refused
+from vramscope.failure import CONVERSATION_ERRORS, Refused
 from vramscope.guard import guarded
+from vramscope.transport_limits import ConnectionLimits
 from vramscope_protocol.codec import MAX_MESSAGE_BYTES
 from vramscope_protocol.errors import RATE_LIMITED, ProtocolError
 from vramscope_protocol.messages import Error, ServerMessage
 from vramscope_protocol.session import AgentSession
 
-
-class ConnectionLimits(Struct, frozen=True):
-    """Time and size bounds of one connection."""
-
-    open_timeout_s: float = 5.0
-    send_timeout_s: float = 10.0
-    """A write that makes no progress for so long ends the connection."""
-    close_timeout_s: float = 1.0
-    max_frames_per_s: int = 500
-    """A server that sends more (an honest one acks about once a second) is dropped."""
+# Host names go through it. It is imported at first use, which may be a last delivery at the very
+# end of the interpreter, when nothing can be imported any more.
+_HOST_NAME_CODEC: Final = encodings.idna
 
 
 def _silent_logger() -> logging.Logger:
@@ -97,16 +90,17 @@ class Connection:
                 logger=_LOGGER,
             )
             self._websocket: ClientConnection = self._connect.__enter__()
+            self._receiver = threading.Thread(
+                target=self._receive, name="vramscope-receiver", daemon=True
+            )
+            self._receiver.start()
         except BaseException:
+            self.abort()
             self._handle.close()
             plain.close()
             raise
-        self._receiver = threading.Thread(
-            target=self._receive, name="vramscope-receiver", daemon=True
-        )
 
     def __enter__(self) -> Connection:
-        self._receiver.start()
         return self
 
     def __exit__(
@@ -120,8 +114,7 @@ class Connection:
             self._connect.__exit__(kind, error, trace)
         finally:
             self._handle.close()
-            if self._receiver.ident is not None:
-                self._receiver.join(self._limits.close_timeout_s)
+            self._receiver.join(self._limits.close_timeout_s)
 
     def send(self, frame: bytes) -> None:
         """Send one binary frame.
@@ -171,7 +164,7 @@ class Connection:
                 if message is not None:
                     self._on_message(message)
                 self._receiver_cpu_ns = time.thread_time_ns()
-        except EXPECTED_ERRORS as error:
+        except CONVERSATION_ERRORS as error:
             self.error = error
             if isinstance(error, ProtocolError):
                 self._websocket.close(error.close_code, error.message[:100])

@@ -21,9 +21,11 @@ from vramscope_protocol.errors import (
     VramscopeError,
 )
 
-EXPECTED_ERRORS: Final = (OSError, WebSocketException, VramscopeError, RuntimeError, ValueError)
-"""What a conversation with any peer may raise: RuntimeError is a thread that cannot be started
-(limit reached, or the interpreter is shutting down), ValueError a redirect or a bad host name."""
+CONVERSATION_ERRORS: Final = (OSError, WebSocketException, VramscopeError)
+"""What talking to any peer may raise."""
+CONNECT_ERRORS: Final = (*CONVERSATION_ERRORS, RuntimeError, ValueError)
+"""What connecting may raise besides: RuntimeError is a thread that cannot be started (limit
+reached, or the interpreter is shutting down), ValueError a redirect or a bad host name."""
 
 _CODE_OF_CLOSE: Final = {close: code for code, close in CLOSE_CODES.items()}
 _ADVICE: Final = {
@@ -62,7 +64,7 @@ def failure_of(error: BaseException, address: ServerAddress) -> Failure:
         )
     if isinstance(error, Refused):
         return _refused(error.code, error.message, where)
-    if isinstance(error, WebSocketException):
+    if isinstance(error, WebSocketException) and not isinstance(error.__cause__, EOFError):
         return Failure("not-vramscope", f"what answers at {where} is not a vramscope server", True)
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return Failure("unreachable", f"no server answers at {where} ({reason})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 
 from vramscope.clock import Clock
@@ -50,7 +51,7 @@ class Observer:
         other_cpu_ns: Callable[[], int],
         on_device_change: Callable[[DeviceInfo], None],
     ) -> None:
-        self._software: Callable[[], dict[str, str]] = dict
+        self._software = _torch_version
         self._closers: list[Callable[[], object]] = []
         on_boundary: Callable[[], None] | None = None
         if config.emulate:
@@ -147,3 +148,8 @@ class Observer:
         emulation = start_emulation(capacity_bytes)
         self._closers.append(emulation.stop)
         return emulation.device
+
+
+def _torch_version() -> dict[str, str]:
+    version = getattr(sys.modules.get("torch"), "__version__", None)
+    return {} if version is None else {"torch": str(version)}

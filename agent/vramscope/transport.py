@@ -13,23 +13,15 @@ from websockets.exceptions import ConnectionClosed
 from vramscope._version import __version__
 from vramscope.address import ServerAddress
 from vramscope.backoff import Backoff
-from vramscope.connection import Connection, ConnectionLimits
-from vramscope.failure import EXPECTED_ERRORS, Failure, failure_of
+from vramscope.connection import Connection
+from vramscope.conversation import Conversation
+from vramscope.failure import CONNECT_ERRORS, CONVERSATION_ERRORS, Failure, failure_of
 from vramscope.guard import guarded
-from vramscope.losses import TOO_LARGE
 from vramscope.notices import Notices
 from vramscope.outbox import Outbox
-from vramscope_protocol.codec import encode
-from vramscope_protocol.errors import BAD_MESSAGE, TIMEOUT, ProtocolError
-from vramscope_protocol.messages import (
-    Ack,
-    AgentStatus,
-    Command,
-    Register,
-    ServerMessage,
-    Welcome,
-)
-from vramscope_protocol.session import AgentSession, State
+from vramscope.transport_limits import TransportLimits
+from vramscope_protocol.messages import AgentStatus, Command, Register
+from vramscope_protocol.session import AgentSession
 
 NOTE: Final = "connection"
 
@@ -39,21 +31,6 @@ class Target(Struct, frozen=True):
 
     address: ServerAddress
     token: str
-
-
-class TransportLimits(Struct, frozen=True):
-    """Bounds of the conversation with the server."""
-
-    window_bytes: int = 2 << 20
-    """Bytes sent and not acknowledged: a server that accepts and never acknowledges holds no
-    more of the outbox than this."""
-    welcome_timeout_s: float = 10.0
-    ack_timeout_s: float = 30.0
-    permanent_retry_s: float = 60.0
-    settled_after_s: float = 10.0
-    """A connection that lasted so long makes the next delays short again."""
-    idle_wait_s: float = 5.0
-    connection: ConnectionLimits = ConnectionLimits()
 
 
 class Transport:
@@ -92,6 +69,7 @@ class Transport:
         self._backoff = backoff or Backoff()
         self._thread = threading.Thread(target=self._run, name="vramscope-transport", daemon=True)
         self._closing = False
+        self._renewing = False
         self._stopping = False
         self._hurry = threading.Event()
         self._progress = threading.Event()
@@ -99,7 +77,6 @@ class Transport:
         self._status: AgentStatus | None = None
         self._attempts_failed = 0
         self._violations = 0
-        self._last_progress_s = 0.0
         self._own_cpu_ns = 0
         self._past_cpu_ns = 0
 
@@ -110,6 +87,11 @@ class Transport:
     def offer_status(self, status: AgentStatus) -> None:
         """Send this with the next message, unless a newer one comes first. Any thread."""
         self._status = status
+
+    def renew(self) -> None:
+        """Connect anew, to register again: what was told about this process has changed."""
+        self._renewing = True
+        self._outbox.wakeup.set()
 
     def cpu_ns(self) -> int:
         """CPU time of the threads that send and receive."""
@@ -167,6 +149,8 @@ class Transport:
                 failure = self._attempt()
                 if failure is not None:
                     self._report(failure)
+                elif self._renewing:
+                    continue
                 self._own_cpu_ns = time.thread_time_ns()
                 self._attempts_failed += 1
                 self._progress.set()
@@ -186,102 +170,65 @@ class Transport:
 
     def _attempt(self) -> Failure | None:
         """One connection from start to end; what ended it, if it failed."""
+        self._renewing = False
         target = self._target()
         if target is None:
             return None
         session = AgentSession(target.token, self._register(), f"vramscope/{__version__}")
+        conversation = Conversation(
+            session,
+            self._outbox,
+            self._limits,
+            next_status=self._next_status,
+            on_command=self._on_command,
+            on_welcome=lambda: self._welcomed(target),
+            on_progress=self._progress.set,
+        )
         try:
             connection = Connection(
                 target.address,
                 session,
-                lambda message: self._take(message, target),
+                conversation.take,
                 self._outbox.wakeup.set,
                 self._limits.connection,
             )
-            started_s = time.monotonic()
-            try:
-                self._connection = connection
-                with connection:
-                    self._converse(connection, session)
-            except EXPECTED_ERRORS as error:
-                # A failed write only says that the connection is over; the receiver knows why.
-                if isinstance(error, ConnectionClosed) and connection.error is not None:
-                    raise connection.error from None
-                raise
-            finally:
-                # Not at the welcome: a server that welcomes and then fails is not of use.
-                if time.monotonic() - started_s > self._limits.settled_after_s:
-                    self._backoff.reset()
-                self._past_cpu_ns += connection.cpu_ns()
-                self._connection = None
-                self._outbox.rewind()
-        except EXPECTED_ERRORS as error:
+        except CONNECT_ERRORS as error:
             return None if self._stopping else failure_of(error, target.address)
+        error = self._hold(connection, conversation)
+        return None if self._stopping or error is None else failure_of(error, target.address)
+
+    def _hold(self, connection: Connection, conversation: Conversation) -> BaseException | None:
+        """Talk until the connection is over, and tell why, if that was not our wish."""
+        started_s = time.monotonic()
+        self._connection = connection
+        try:
+            with connection:
+                conversation.hold(connection, self._is_over)
+        except CONVERSATION_ERRORS as error:
+            # A failed write only says that the connection is over; the receiver knows why.
+            if isinstance(error, ConnectionClosed) and connection.error is not None:
+                return connection.error
+            return error
+        finally:
+            # Not at the welcome: a server that welcomes and then fails is not of use.
+            if time.monotonic() - started_s > self._limits.settled_after_s:
+                self._backoff.reset()
+            self._past_cpu_ns += connection.cpu_ns()
+            self._connection = None
+            self._outbox.rewind()
         return None
 
-    def _converse(self, connection: Connection, session: AgentSession) -> None:
-        for frame in session.opening_frames():
-            connection.send(frame)
-        self._wait_for_welcome(connection, session)
-        sent_tables: set[int] = set()
-        losses_version = -1
-        self._last_progress_s = time.monotonic()
-        while not self._stopping and not connection.is_closed:
-            if self._outbox.losses.version != losses_version:
-                losses_version = self._outbox.losses.version
-                connection.send(encode(self._outbox.losses.message()))
-            self._send_entries(connection, session, sent_tables)
-            status, self._status = self._status, None
-            if status is not None:
-                connection.send(encode(status))
-            self._own_cpu_ns = time.thread_time_ns()
-            self._outbox.wakeup.wait(self._time_to_wait_s())
-        if connection.error is not None:
-            raise connection.error
+    def _is_over(self) -> bool:
+        return self._stopping or self._renewing
 
-    def _wait_for_welcome(self, connection: Connection, session: AgentSession) -> None:
-        deadline_s = time.monotonic() + self._limits.welcome_timeout_s
-        while session.state is State.WELCOME and not connection.is_closed and not self._stopping:
-            remaining_s = deadline_s - time.monotonic()
-            if remaining_s <= 0:
-                raise ProtocolError(
-                    TIMEOUT,
-                    f"expected a welcome within {self._limits.welcome_timeout_s:g} s, got none",
-                )
-            self._outbox.wakeup.wait(remaining_s)
-        if connection.error is not None:
-            raise connection.error
+    def _next_status(self) -> AgentStatus | None:
+        self._own_cpu_ns = time.thread_time_ns()
+        status, self._status = self._status, None
+        return status
 
-    def _send_entries(
-        self, connection: Connection, session: AgentSession, sent_tables: set[int]
-    ) -> None:
-        outbox = self._outbox
-        while outbox.unacked_bytes < self._limits.window_bytes and not connection.is_closed:
-            if outbox.unacked_bytes == 0:
-                self._last_progress_s = time.monotonic()
-            entry = outbox.next_unsent()
-            if entry is None:
-                return
-            table = outbox.tables.get(entry.table)
-            if len(entry.frame) > session.max_message_bytes:
-                outbox.drop_sent(entry, TOO_LARGE)
-                continue
-            if table is not None and table.table not in sent_tables:
-                connection.send(encode(table))
-                sent_tables.add(table.table)
-            connection.send(entry.frame)
-
-    def _time_to_wait_s(self) -> float:
-        """Time to the next thing to do; raises when the server owes an acknowledgement."""
-        if self._outbox.unacked_bytes == 0:
-            return self._limits.idle_wait_s
-        overdue_s = time.monotonic() - self._last_progress_s - self._limits.ack_timeout_s
-        if overdue_s >= 0:
-            raise ProtocolError(
-                TIMEOUT,
-                f"expected an acknowledgement within {self._limits.ack_timeout_s:g} s, got none",
-            )
-        return min(self._limits.idle_wait_s, -overdue_s)
+    def _welcomed(self, target: Target) -> None:
+        if self._on_welcome is not None:
+            self._on_welcome(target)
 
     def _report(self, failure: Failure) -> None:
         if failure.is_violation:
@@ -290,27 +237,3 @@ class Transport:
         # While closing, the agent says itself what was not delivered.
         if not self._closing:
             self._notices.say(failure.key, f"{failure.text}; the job goes on, trying again")
-
-    # -------------------------------------------------------------------- on the receiver thread
-
-    def _take(self, message: ServerMessage, target: Target) -> None:
-        if isinstance(message, Ack):
-            self._take_ack(message.seq)
-        elif isinstance(message, Command):
-            self._on_command(message)
-        elif isinstance(message, Welcome):
-            self._take_ack(message.last_seq)
-            if self._on_welcome is not None:
-                self._on_welcome(target)
-            self._outbox.wakeup.set()
-
-    def _take_ack(self, seq: int) -> None:
-        was_full = self._outbox.unacked_bytes >= self._limits.window_bytes
-        if not self._outbox.acked(seq):
-            raise ProtocolError(
-                BAD_MESSAGE, f"expected the number of a message that was sent, got {seq}"
-            )
-        self._last_progress_s = time.monotonic()
-        self._progress.set()
-        if was_full:
-            self._outbox.wakeup.set()

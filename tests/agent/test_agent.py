@@ -15,7 +15,7 @@ from vramscope.config import load_config
 from vramscope.identity import identify
 from vramscope.lifecycle import Ending
 from vramscope.outbox import Outbox
-from vramscope_protocol.messages import Command, DeviceInfo, Event, Goodbye, Register
+from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo, Event, Goodbye, Register
 
 
 class FakeObserver:
@@ -24,6 +24,8 @@ class FakeObserver:
     def __init__(self, *args: Any, outbox: Outbox, **parts: Any) -> None:
         self.outbox = outbox
         self.on_device_change = parts["on_device_change"]
+        self.offer_status = parts["offer_status"]
+        self.torch = "2.9"
         self.calls: list[str] = []
         self.submitted: list[Command] = []
 
@@ -44,7 +46,7 @@ class FakeObserver:
         return [DeviceInfo(0, "Fake")]
 
     def software(self) -> dict[str, str]:
-        return {"torch": "2.9"}
+        return {"torch": self.torch}
 
     def mark_step(self) -> None:
         self.calls.append("step")
@@ -131,6 +133,28 @@ def test_another_device_than_expected_is_told(server: FakeServer, tmp_path: Path
     (event,) = [e for e in server.of_type(Event) if e.kind == "device"]
     assert event.data["device"]["name"] == "NVIDIA H200"
     assert event.data["software"]["torch"] == "2.9"
+
+
+def test_what_becomes_known_later_is_registered_on_a_new_connection(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    agent = make(server.url, tmp_path)
+    agent.start()
+    server.wait_for(lambda s: "attach" in kinds(s))
+    observer: Any = agent.observer
+    observer.offer_status(AgentStatus(1.0, 0.0))
+    observer.torch = "2.9.1+cu130"
+    observer.offer_status(AgentStatus(1.0, 0.0))
+    server.wait_for(lambda s: len(s.of_type(Register)) == 2)
+    observer.torch = "not so soon again"
+    observer.offer_status(AgentStatus(1.0, 0.0))
+    agent.outbox.put(Event(0, 1, "afterwards"))
+    assert agent.stop(timeout_s=5)
+    first, second = server.of_type(Register)
+    assert first.stream == second.stream
+    assert second.rank.software["torch"] == "2.9.1+cu130"
+    assert server.seqs() == [1, 2, 3, 4]
+    assert server.lost.messages == {}
 
 
 @pytest.mark.parametrize("behaviour", [Behaviour(acks=False), Behaviour(stops_reading=True)])

@@ -27,6 +27,12 @@ def status(code: int) -> InvalidStatus:
     return InvalidStatus(Response(code, "reason", Headers()))
 
 
+def cut_in_the_handshake() -> InvalidMessage:
+    error = InvalidMessage("did not receive a valid HTTP response")
+    error.__cause__ = EOFError("connection closed while reading HTTP status line")
+    return error
+
+
 def redirect() -> ValueError:
     error = ValueError("cannot follow redirect")
     error.__cause__ = status(302)
@@ -42,6 +48,7 @@ def redirect() -> ValueError:
         (status(503), "unreachable", False, False),
         (status(404), "http-404", True, False),
         (status(403), "http-403", True, False),
+        (cut_in_the_handshake(), "unreachable", False, False),
         (redirect(), "http-302", True, False),
         (InvalidMessage("did not receive a valid HTTP response"), "not-vramscope", True, False),
         (Refused(AUTH_FAILED, "no such token"), AUTH_FAILED, True, False),

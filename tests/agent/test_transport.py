@@ -17,11 +17,11 @@ from tests.support.fake_server import (
 )
 from vramscope.address import parse_address
 from vramscope.backoff import Backoff
-from vramscope.connection import ConnectionLimits
 from vramscope.losses import Losses
 from vramscope.notices import Notices
 from vramscope.outbox import Outbox
-from vramscope.transport import Target, Transport, TransportLimits
+from vramscope.transport import Target, Transport
+from vramscope.transport_limits import ConnectionLimits, TransportLimits
 from vramscope_protocol.columns import encode_columns
 from vramscope_protocol.errors import PERMANENT
 from vramscope_protocol.messages import (

@@ -33,7 +33,8 @@ def execute(arguments: list[str]) -> int:
     check_server_extra()
     if importlib.util.find_spec("torch") is None:
         raise Problem("the demo trains with PyTorch, which is not here; pip install torch")
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     children: list[subprocess.Popen[bytes]] = []
     try:
         return _run(options, children)
@@ -62,11 +63,13 @@ def _run(options: argparse.Namespace, children: list[subprocess.Popen[bytes]]) -
     server = subprocess.Popen(
         server_command("--port", str(options.port), "--token", token, "--no-runtime-file"),
         stdout=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for us: we end the job first, then its server
     )
     children.append(server)
     page_url = _wait_for_address(server)
     print(f"{PREFIX}{page_url}   (Ctrl-C ends the demo)", flush=True)
-    job = subprocess.Popen(_job_command(page_url.partition("/?")[0], token, options.steps))
+    command = _job_command(page_url.partition("/?")[0], token, options.steps)
+    job = subprocess.Popen(command, start_new_session=True)
     children.append(job)
     if not options.no_browser:
         webbrowser.open(page_url)

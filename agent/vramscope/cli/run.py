@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 from typing import Final
 
@@ -23,6 +24,8 @@ def execute(arguments: list[str]) -> int:
     config = _config(_parser().parse_args(options))
     if program is None:
         raise Problem("expected a script or -m MODULE to run: vramscope run [options] train.py ...")
+    if config.emulate:
+        _check_emulation()
     try:
         program.check()
     except LaunchError as error:
@@ -35,6 +38,12 @@ def execute(arguments: list[str]) -> int:
         session.detach()
         raise Problem(str(error), 1) from None
     return 0
+
+
+def _check_emulation() -> None:
+    for name in ("torch", "numpy"):
+        if importlib.util.find_spec(name) is None:
+            raise Problem(f"--emulate needs {name}, which is not here; pip install {name}")
 
 
 def split_arguments(arguments: list[str]) -> tuple[list[str], Program | None]:
