@@ -19,6 +19,8 @@ TypeCode = Literal["q", "d", "f"]
 ITEM_BYTES: Final[dict[str, int]] = {"q": 8, "d": 8, "f": 4}
 """Bytes of one value: ``q`` int64, ``d`` float64, ``f`` float32 (the codes of ``array``)."""
 
+_CODES: Final[dict[int, TypeCode]] = {ord("q"): "q", ord("d"): "d", ord("f"): "f"}
+
 UNKNOWN: Final = -(2**63)
 """An integer that is not known. Floats use NaN. Never 0: unknown is a value of its own."""
 
@@ -50,22 +52,41 @@ def column_slices(body: bytes, field_count: int, row_count: int) -> list[ColumnS
     """
     slices: list[ColumnSlice] = []
     offset = 0
+    size = len(body)
+    # This runs for every batch that a server takes: bytes are compared as integers.
+    column_bytes = {code: 1 + item_bytes * row_count for code, item_bytes in ITEM_BYTES.items()}
     for position in range(field_count):
-        code = body[offset : offset + 1].decode("latin-1")
-        if code not in ITEM_BYTES:
+        code = _CODES.get(body[offset]) if offset < size else None
+        if code is None:
+            got = body[offset : offset + 1].decode("latin-1")
             raise ProtocolError(
                 BAD_MESSAGE,
-                f"expected a column type (q, d or f) for column {position}, got {code!r}",
+                f"expected a column type (q, d or f) for column {position}, got {got!r}",
             )
-        slices.append(ColumnSlice(code, offset + 1))  # type: ignore[arg-type]  # checked above
-        offset += 1 + ITEM_BYTES[code] * row_count
-    if offset != len(body):
+        slices.append(ColumnSlice(code, offset + 1))
+        offset += column_bytes[code]
+    if offset != size:
         raise ProtocolError(
             BAD_MESSAGE,
             f"expected {offset} bytes for {field_count} columns of {row_count} rows, "
             f"got {len(body)}",
         )
     return slices
+
+
+def holds_columns(body: bytes, codes: bytes, row_count: int) -> bool:
+    """Whether a batch body holds columns of exactly these types, ``row_count`` rows each.
+
+    The quick answer for every batch; :func:`column_slices` says what is wrong.
+    """
+    size = len(body)
+    column_bytes = {ord(code): 1 + ITEM_BYTES[code] * row_count for code in ITEM_BYTES}
+    offset = 0
+    for code in codes:
+        if offset >= size or body[offset] != code:
+            return False
+        offset += column_bytes[code]
+    return offset == size
 
 
 def decode_columns(body: bytes, field_count: int, row_count: int) -> list[Sequence[Any]]:

@@ -25,7 +25,7 @@ from vramscope_protocol.codec import (
     decode_server_message,
     encode,
 )
-from vramscope_protocol.columns import column_slices
+from vramscope_protocol.columns import column_slices, holds_columns
 from vramscope_protocol.errors import (
     BAD_MESSAGE,
     UNEXPECTED_MESSAGE,
@@ -122,6 +122,7 @@ class ServerSession:
         self.state = State.HELLO
         self.features: frozenset[str] = frozenset()
         self.tables: dict[int, list[Field]] = {}
+        self._codes: dict[int, bytes] = {}
         self._next_seq = 1
 
     def receive(self, frame: bytes | str) -> AgentMessage | None:
@@ -203,6 +204,7 @@ class ServerSession:
                     BAD_MESSAGE, f"expected at most {MAX_TABLES} field tables, got one more"
                 )
             self.tables[message.table] = message.fields
+            self._codes[message.table] = "".join(f.code for f in message.fields).encode()
         elif isinstance(message, Batch):
             self._check_batch(message)
 
@@ -218,6 +220,8 @@ class ServerSession:
                 f"expected 1 to {MAX_BATCH_ROWS} rows from index 0 up, "
                 f"got {batch.count} from {batch.first_index}",
             )
+        if holds_columns(batch.columns, self._codes[batch.table], batch.count):
+            return
         slices = column_slices(batch.columns, len(fields), batch.count)
         for column, declared in zip(slices, fields, strict=True):
             if column.code != declared.code:

@@ -17,6 +17,7 @@ from vramscope_protocol.columns import (
     column_slices,
     decode_columns,
     encode_columns,
+    holds_columns,
 )
 from vramscope_protocol.errors import BAD_MESSAGE, ProtocolError
 
@@ -89,6 +90,28 @@ def test_malformed_body_is_refused(body: bytes, fields: int, rows: int, says: st
     with pytest.raises(ProtocolError, match=says) as refused:
         column_slices(body, fields, rows)
     assert refused.value.code == BAD_MESSAGE
+
+
+@given(columns(), st.text("qdf", max_size=6), st.integers(0, 5), st.binary(max_size=2))
+def test_quick_answer_agrees_with_the_thorough_one(
+    table: list[array[Any]], codes: str, rows: int, tail: bytes
+) -> None:
+    own_codes = "".join(column.typecode for column in table)
+    own_rows = len(table[0]) if table else rows
+    body = encode_columns(table)
+    assert holds_columns(body, own_codes.encode(), own_rows)
+    for other_codes, other_rows, other_body in (
+        (codes, own_rows, body),
+        (own_codes, rows, body),
+        (own_codes, own_rows, body + tail),
+        (own_codes, own_rows, body[:-1]),
+    ):
+        try:
+            found = column_slices(other_body, len(other_codes), other_rows)
+            thorough = [column.code for column in found] == list(other_codes)
+        except ProtocolError:
+            thorough = False
+        assert holds_columns(other_body, other_codes.encode(), other_rows) == thorough
 
 
 @given(st.binary(max_size=64), st.integers(0, 8), st.integers(0, 8))

@@ -25,7 +25,7 @@ def test_close_codes_are_private_and_different() -> None:
 
 
 def test_errors_without_close_code_are_answers_not_endings() -> None:
-    assert codes() - set(CLOSE_CODES) == {"bad_request", "conflict", "rate_limited"}
+    assert codes() - set(CLOSE_CODES) == {"bad_request", "conflict"}
 
 
 def test_permanent_errors_end_connections() -> None:
