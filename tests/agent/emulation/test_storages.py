@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import gc
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+if TYPE_CHECKING:
+    from vramscope.emulation.storages import StorageMirror
+
+pytestmark = pytest.mark.torch
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def mirror() -> StorageMirror:
+    from vramscope.emulation.storages import StorageMirror
+    from vramscope_analysis.allocator import CachingAllocator
+
+    return StorageMirror(CachingAllocator(64 * MIB))
+
+
+def see(mirror: StorageMirror, *tensors: Any) -> Any:
+    return mirror.see(tensors, {}, None)
+
+
+def counts(mirror: StorageMirror) -> tuple[int, int]:
+    with mirror.model() as model:
+        allocation = model.memory_stats()["allocation"]["all"]
+    return allocation["current"], allocation["allocated"]
+
+
+def test_a_storage_is_counted_once_however_often_it_is_seen(mirror: StorageMirror) -> None:
+    tensor = torch.ones(10)
+
+    see(mirror, tensor, tensor.view(2, 5))
+    see(mirror, [tensor], (tensor, None, 3))
+
+    assert counts(mirror) == (1, 1)
+
+
+def test_arguments_keywords_and_results_are_looked_at(mirror: StorageMirror) -> None:
+    first, second, third = torch.ones(1), torch.ones(1), torch.ones(1)
+
+    mirror.see((first,), {"scale": second, "dim": 1}, [third])
+
+    assert counts(mirror) == (3, 3)
+
+
+def test_a_death_reaches_the_model_with_the_next_read(mirror: StorageMirror) -> None:
+    see(mirror, torch.ones(10))
+
+    assert counts(mirror) == (0, 1)
+
+
+def test_addresses_in_use_again_are_new_storages(mirror: StorageMirror) -> None:
+    for _ in range(100):
+        see(mirror, torch.ones(10))
+
+    assert counts(mirror) == (0, 100)
+
+
+def test_a_death_that_is_still_on_its_way_does_not_hide_the_next_storage(
+    mirror: StorageMirror,
+) -> None:
+    first, second = torch.ones(10), torch.ones(20)
+    see(mirror, first)
+    (ref,) = mirror._refs.values()
+    # The second storage where the first was, its death not yet in the queue.
+    ref.key = second.untyped_storage()._cdata
+    mirror._refs = {ref.key: ref}
+
+    see(mirror, second)
+    assert counts(mirror) == (1, 2)
+    del first
+    assert counts(mirror) == (1, 2)
+    del second
+    assert counts(mirror) == (0, 2)
+
+
+def test_what_does_not_fit_is_returned_and_not_counted(mirror: StorageMirror) -> None:
+    tensor = torch.empty(100 * MIB, dtype=torch.uint8)
+
+    refused = see(mirror, torch.ones(1), tensor)
+
+    assert refused.requested_bytes == 100 * MIB
+    assert refused.__traceback__ is None
+    del tensor
+    gc.collect()
+    assert counts(mirror) == (0, 1)
+
+
+def test_a_storage_that_cannot_grow_keeps_its_block(mirror: StorageMirror) -> None:
+    tensor = torch.empty(40 * MIB, dtype=torch.uint8)
+    see(mirror, tensor)
+    tensor.untyped_storage().resize_(50 * MIB)
+
+    assert see(mirror, tensor).requested_bytes == 50 * MIB
+    assert counts(mirror) == (1, 1)
+    del tensor
+    assert counts(mirror) == (0, 1)
+
+
+def test_operations_inside_a_read_wait_for_their_next_use(mirror: StorageMirror) -> None:
+    tensor = torch.ones(10)
+    with mirror.model() as model:
+        see(mirror, tensor)  # what a finalizer of the job would do, run by the collector in here
+        assert model.reserved_bytes == 0
+
+    see(mirror, tensor)
+
+    assert counts(mirror) == (1, 1)
+
+
+def test_no_other_thread_reads_in_the_middle_of_an_allocation() -> None:
+    from vramscope.emulation.storages import StorageMirror
+    from vramscope_analysis.allocator import CachingAllocator
+
+    acquired: list[bool] = []
+
+    def in_the_middle(*_event: object) -> None:
+        thread = threading.Thread(
+            target=lambda: acquired.append(mirror._lock.acquire(blocking=False))
+        )
+        thread.start()
+        thread.join()
+
+    mirror = StorageMirror(CachingAllocator(64 * MIB, on_event=in_the_middle))
+    see(mirror, torch.ones(10))
+
+    assert counts(mirror) == (0, 1)
+    assert acquired
+    assert not any(acquired)
