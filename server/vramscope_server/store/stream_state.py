@@ -13,7 +13,7 @@ from vramscope_protocol.messages import BatchKind, CommandUpdate, Event, Goodbye
 from vramscope_server.rows import ColumnLayout, Rows
 from vramscope_server.store import rollup_cascade, tables
 from vramscope_server.store.chunk_builder import ChunkBuilder, SealedChunk
-from vramscope_server.store.column_codec import compress, decompress, encode_groups
+from vramscope_server.store.column_codec import compress_fast, decompress, encode_groups
 from vramscope_server.store.field_tables import load_layout
 from vramscope_server.store.rollup_cascade import RollupRow
 from vramscope_server.store.submission import Submission
@@ -117,7 +117,7 @@ class StreamState:
                 "start_position": start,
                 "row_count": len(rows),
                 "first_index": rows.first_index,
-                "body": compress(rows.to_bytes()),
+                "body": compress_fast(rows.to_bytes()),
             }
             self.pending.heads.append((rows.layout, head))
             self.head_positions[kind] = builder.end_position

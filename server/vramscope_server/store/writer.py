@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from vramscope_server.store.commit import StreamConflict, write_streams
-from vramscope_server.store.database import Database, StoreError
+from vramscope_server.store.database import Database
 from vramscope_server.store.field_tables import FieldTables
 from vramscope_server.store.stream_state import StreamState
 from vramscope_server.store.stream_states import StreamStates
 from vramscope_server.store.submission import Submission
+from vramscope_server.store.submission_queue import Call, SubmissionQueue
 
 Acks = dict[str, int]
 OnCommit = Callable[[Acks], None]
@@ -62,12 +62,6 @@ class _GaveUp(Exception):
     """The server ends while the database does not accept writes."""
 
 
-@dataclass(slots=True)
-class _Call:
-    function: Callable[[Connection], Any]
-    future: Future[Any]
-
-
 class Writer:
     """Owns the writing connection. Everything is stored exactly once, in the order it came.
 
@@ -91,16 +85,10 @@ class Writer:
         self._limits = limits or WriterLimits()
         self._field_tables = FieldTables()
         self._streams = StreamStates(database, self._limits.idle_seal_s)
-        self._changed = threading.Condition()
-        self._queue: deque[Submission | _Call] = deque()
-        self._pending_bytes = 0
-        self._pending_messages = 0
-        self._space_waiters: list[Callable[[], object]] = []
-        self._stopping = False
+        self._queue = SubmissionQueue(self._limits.queue_bytes, self._limits.queue_messages)
         self._give_up_at = float("inf")
         self._error = ""
         self._last_commit_ns = 0
-        self._oldest_pending_s = 0.0
         self._uncommitted: list[Submission] = []
         self._uncommitted_bytes = 0
         self._thread = threading.Thread(target=self._run, name="vramscope-writer", daemon=True)
@@ -112,50 +100,27 @@ class Writer:
 
     def stop(self, timeout_s: float = 10.0) -> bool:
         """Commit everything that was submitted, then end; ``False`` if that took too long."""
-        with self._changed:
-            self._stopping = True
-            self._give_up_at = time.monotonic() + timeout_s
-            self._changed.notify_all()
+        self._give_up_at = time.monotonic() + timeout_s
+        self._queue.close()
         self._thread.join(timeout_s + 1.0)
         return not self._thread.is_alive() and not self._uncommitted
 
     def submit(self, submission: Submission) -> bool:
         """Queue a message; ``False`` when the queue is full: wait for :meth:`when_space`."""
-        with self._changed:
-            if self._is_full() or self._stopping:
-                return False
-            if not self._pending_messages:
-                self._oldest_pending_s = time.monotonic()
-            self._pending_bytes += submission.size_bytes
-            self._pending_messages += 1
-            self._queue.append(submission)
-            if len(self._queue) == 1:
-                self._changed.notify_all()
-        return True
+        return self._queue.put(submission)
 
     @property
     def is_taking(self) -> bool:
         """Whether submissions are taken, now or when there is space."""
-        return not self._stopping
+        return not self._queue.closed
 
     def when_space(self, callback: Callable[[], object]) -> None:
         """Call back once (from the writer's thread, or at once) when there is space again."""
-        with self._changed:
-            if self._is_full() and not self._stopping:
-                self._space_waiters.append(callback)
-                return
-        callback()
+        self._queue.when_space(callback)
 
     def call(self, function: Callable[[Connection], Any]) -> Future[Any]:
         """Run ``function`` in a transaction of its own between two commits of messages."""
-        future: Future[Any] = Future()
-        with self._changed:
-            if self._stopping:
-                future.set_exception(StoreError("the store is closing"))
-                return future
-            self._queue.append(_Call(function, future))
-            self._changed.notify_all()
-        return future
+        return self._queue.put_call(function)
 
     def admit(self) -> int:
         """Epoch of a stream that registers; only within :meth:`call`."""
@@ -163,24 +128,16 @@ class Writer:
 
     def health(self) -> StoreHealth:
         """Whether commits succeed, and what waits for one."""
-        with self._changed:
-            error = self._error
-            if not error and self._thread.ident is not None and not self._thread.is_alive():
-                error = "the writer has ended"
-            age_s = time.monotonic() - self._oldest_pending_s if self._pending_messages else 0.0
-            return StoreHealth(
-                not error,
-                error,
-                self._pending_messages,
-                self._pending_bytes,
-                self._last_commit_ns,
-                age_s,
-            )
-
-    def _is_full(self) -> bool:
-        return (
-            self._pending_bytes >= self._limits.queue_bytes
-            or self._pending_messages >= self._limits.queue_messages
+        error = self._error
+        if not error and self._thread.ident is not None and not self._thread.is_alive():
+            error = "the writer has ended"
+        return StoreHealth(
+            not error,
+            error,
+            self._queue.pending_messages,
+            self._queue.pending_bytes,
+            self._last_commit_ns,
+            self._queue.oldest_pending_s(),
         )
 
     # ------------------------------------------------------------------ the writer's thread
@@ -189,13 +146,15 @@ class Writer:
         try:
             commit_at = float("inf")
             while True:
-                item = self._take(commit_at)
-                if isinstance(item, _Call):
+                # Awake now and then without a message too, to look for idle streams.
+                wake_at = time.monotonic() + self._limits.idle_seal_s / 4
+                item = self._queue.take(min(commit_at, wake_at))
+                if isinstance(item, Call):
                     self._execute(item)
                 elif item is not None:
                     commit_at = min(commit_at, time.monotonic() + self._limits.commit_interval_s)
                     self._absorb(item)
-                elif self._stopping:
+                elif self._queue.closed:
                     break
                 if self._is_commit_due(commit_at):
                     self._streams.seal_idle()
@@ -205,18 +164,8 @@ class Writer:
         except _GaveUp:
             _logger.error("gave up on %d messages that were not acked", len(self._uncommitted))
         finally:
-            self._fail_queued_calls()
-
-    def _take(self, commit_at: float) -> Submission | _Call | None:
-        """Next item; ``None`` when a commit is due, when idle for long, or at the end."""
-        deadline = min(commit_at, time.monotonic() + self._limits.idle_seal_s / 4)
-        with self._changed:
-            while not self._queue and not self._stopping:
-                remaining_s = deadline - time.monotonic()
-                if remaining_s <= 0:
-                    return None
-                self._changed.wait(remaining_s)
-            return self._queue.popleft() if self._queue else None
+            self._queue.close()
+            self._queue.fail_calls()
 
     def _is_commit_due(self, commit_at: float) -> bool:
         if self._uncommitted_bytes >= self._limits.commit_bytes:
@@ -291,19 +240,13 @@ class Writer:
         done_bytes, done_messages = self._uncommitted_bytes, len(self._uncommitted)
         self._uncommitted = []
         self._uncommitted_bytes = 0
-        with self._changed:
-            self._pending_bytes -= done_bytes
-            self._pending_messages -= done_messages
-            self._oldest_pending_s = time.monotonic()
-            if wrote:
-                self._last_commit_ns = time.time_ns()
-            waiters, self._space_waiters = self._space_waiters, []
-        for callback in waiters:
-            callback()
+        if wrote:
+            self._last_commit_ns = time.time_ns()
+        self._queue.committed(done_bytes, done_messages)
         if acks:
             self._on_commit(acks)
 
-    def _execute(self, call: _Call) -> None:
+    def _execute(self, call: Call) -> None:
         if not call.future.set_running_or_notify_cancel():
             return
         try:
@@ -326,30 +269,16 @@ class Writer:
                 work()
             except OperationalError as error:
                 self._note_error(f"the database does not accept writes: {error.orig}")
-                with self._changed:
-                    if time.monotonic() >= self._give_up_at:
-                        raise _GaveUp from error
-                    self._changed.wait(self._limits.retry_s)
+                if time.monotonic() >= self._give_up_at:
+                    raise _GaveUp from error
+                time.sleep(self._limits.retry_s)
             else:
                 self._note_error("")
                 return
 
     def _note_error(self, error: str) -> None:
-        with self._changed:
-            if error and error != self._error:
-                _logger.error("%s; nothing is acked until it does", error)
-            elif self._error and not error:
-                _logger.warning("the database accepts writes again")
-            self._error = error
-
-    def _fail_queued_calls(self) -> None:
-        with self._changed:
-            self._stopping = True
-            items = list(self._queue)
-            self._queue.clear()
-            waiters, self._space_waiters = self._space_waiters, []
-        for item in items:
-            if isinstance(item, _Call) and item.future.set_running_or_notify_cancel():
-                item.future.set_exception(StoreError("the store has closed"))
-        for callback in waiters:
-            callback()
+        if error and error != self._error:
+            _logger.error("%s; nothing is acked until it does", error)
+        elif self._error and not error:
+            _logger.warning("the database accepts writes again")
+        self._error = error
