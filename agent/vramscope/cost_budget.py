@@ -22,25 +22,29 @@ class CostBudget:
         self.wanted_rate_hz = wanted_rate_hz
         self.fraction = fraction
         self.rate_hz = wanted_rate_hz
-        self._window: tuple[int, int] | None = None
+        self._window_start_ns: int | None = None
+        self._window_cpu_ns = 0
 
     def set_wanted_rate_hz(self, rate_hz: float) -> None:
         """Change the rate aimed at."""
         self.wanted_rate_hz = rate_hz
         self.rate_hz = min(self.rate_hz, rate_hz) if self.fraction > 0 else rate_hz
-        self._window = None
+        self._window_start_ns = None
 
     def account(self, cpu_ns: int, now_ns: int) -> bool:
-        """Take the thread's CPU time so far, after each turn; whether the rate has changed."""
-        if self._window is None:
+        """Take the CPU time of one turn; whether the rate has changed."""
+        start_ns = self._window_start_ns
+        if start_ns is None:
             # The first turn loads libraries: not the cost of sampling.
-            self._window = (cpu_ns, now_ns)
+            self._window_start_ns = now_ns
+            self._window_cpu_ns = 0
             return False
-        start_cpu_ns, start_ns = self._window
+        self._window_cpu_ns += cpu_ns
         if self.fraction <= 0 or now_ns - start_ns < _WINDOW_NS:
             return False
-        self._window = (cpu_ns, now_ns)
-        used = max(1, cpu_ns - start_cpu_ns) / (now_ns - start_ns)
+        used = max(1, self._window_cpu_ns) / (now_ns - start_ns)
+        self._window_start_ns = now_ns
+        self._window_cpu_ns = 0
         # What a turn costs hardly depends on the rate, so the cost scales with it.
         affordable_hz = self.rate_hz * self.fraction / used
         before_hz = self.rate_hz

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from vramscope.boundaries import BackwardOptimizers, OptimizerCycle
 from vramscope.clock import Clock
 from vramscope.collectors.allocator import AllocatorCounters, Layout
-from vramscope.collectors.self_cost import SelfCost
+from vramscope.collectors.self_cost import CpuMeter, SelfCost
 from vramscope.devices.device import Device
 from vramscope.notices import Notices
 from vramscope.rows import FieldSet, RowBuffer, RowSink
@@ -165,13 +164,13 @@ class StepTracker:
         if not self._at_boundary.acquire(blocking=False):
             return
         try:
-            start_ns = time.thread_time_ns()
+            meter = CpuMeter()
             self._backward.ended()
             if self._on_boundary is not None:
                 self._on_boundary()
             self.step += 1
             self._append_row()
-            self._self_cost.add_inline_ns(time.thread_time_ns() - start_ns)
+            self._self_cost.add_hook_ns(meter.end())
             # Not ours to account for: the user asked for what runs here.
             self._run_commands(self.step)
         finally:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.recording_outbox import RecordingOutbox
 from vramscope.rows import FieldSet, RowBuffer
 from vramscope_protocol.columns import UNKNOWN
-from vramscope_protocol.messages import Field
+from vramscope_protocol.messages import Field, FieldTable
 
 FIELDS = [Field("time_ns", "q", "ns"), Field("step", "q"), Field("user.loss", "d")]
 
@@ -64,6 +64,27 @@ def test_beyond_the_bound_the_oldest_rows_go_and_are_counted() -> None:
     assert [row["time_ns"] for row in outbox.rows("sample")] == [5, 6, 7]
     assert outbox.batches("sample")[0].first_index == 5
     assert outbox.lost == [("row_buffer_full", 5, 0)]
+
+
+def test_rows_dropped_in_the_middle_of_a_flush_part_the_batches() -> None:
+    class BusyOutbox(RecordingOutbox):
+        def declare(self, table: FieldTable) -> None:
+            super().declare(table)
+            if len(self.tables) == 1:
+                for number in (3, 4, 5):
+                    buffer.append(second, [number, 0, 0.0])
+
+    outbox = BusyOutbox()
+    buffer = RowBuffer("sample", outbox, max_rows=3)
+    first, second = FieldSet(FIELDS[:2]), FieldSet(FIELDS)
+    buffer.append(first, [0, 0])
+    buffer.append(second, [1, 0, 0.0])
+    buffer.append(second, [2, 0, 0.0])
+    buffer.flush()
+    buffer.flush()
+    assert [row["time_ns"] for row in outbox.rows("sample")] == [0, 1, 3, 4, 5]
+    assert [batch.first_index for batch in outbox.batches("sample")] == [0, 1, 3, 4]
+    assert outbox.lost == [("row_buffer_full", 1, 0)]
 
 
 def test_lost_step_rows_are_counted_as_steps() -> None:

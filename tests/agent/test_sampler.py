@@ -144,7 +144,15 @@ def test_rows_leave_four_times_a_second_and_status_once() -> None:
     assert 35 <= len(rig.outbox.batches("sample")) <= 41
     assert len(rig.rows()) == 100
     assert len(rig.statuses) == 10
-    assert rig.outbox.spills == 100
+    assert 35 <= rig.outbox.spills <= 41
+
+
+def test_step_rows_leave_with_the_samples() -> None:
+    rig = FakeRig()
+    rig.run(0.1)
+    rig.steps.mark_step()
+    rig.run(0.5)
+    assert [row["step"] for row in rig.outbox.rows("step")] == [1]
 
 
 def test_the_status_tells_rate_cost_and_what_is_degraded() -> None:
@@ -204,19 +212,11 @@ def test_the_rate_is_capped_and_can_be_changed() -> None:
     assert rig.statuses[-1].rate_hz == 2.0
 
 
-def test_a_rate_lowered_by_the_budget_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rate_lowered_by_the_budget_is_noted() -> None:
     rig = FakeRig()
-    cpu_ns = 0
-
-    def dear_thread() -> int:
-        nonlocal cpu_ns
-        cpu_ns += 1_000_000
-        return cpu_ns
-
-    monkeypatch.setattr("vramscope.sampler.time.thread_time_ns", dear_thread)
     for _ in range(120):
         rig.run(0.1)
-        rig.sampler._keep_budget()
+        rig.sampler._account(1_000_000)
     assert rig.statuses[-1].rate_hz == 1.0
     assert rig.statuses[-1].notes == ["sampling at 1.0 Hz to stay within 0.1% of a core"]
 
@@ -251,7 +251,7 @@ def test_the_thread_counts_its_own_cost() -> None:
     rig = Rig(Clock(), rate_hz=100.0, cost_budget=0.0)
     rig.sampler.start()
     try:
-        wait_for(lambda: bool(rig.outbox.batches("sample")), rig.status_came)
+        wait_for(lambda: len(rig.outbox.batches("sample")) > 1, rig.status_came)
     finally:
         rig.sampler.stop(5.0)
     assert rig.outbox.rows("sample")[-1]["agent.cpu_us"] > 0

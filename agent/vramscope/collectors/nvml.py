@@ -1,9 +1,9 @@
 """What the driver says about one device: memory of all processes, load, power, temperature.
 
-Each NVML call goes through ctypes and so releases the GIL, which may cost the agent one switch
-interval to get back. So a reading is one call (memory) plus those of the once-a-second readings
-that are due, and those are spread over the second. PCIe throughput and energy take up to 20 ms
-a call and are never asked for.
+Each NVML call goes through ctypes and so releases the GIL; getting it back makes a sample three
+times as dear, and may take one switch interval. So memory is read four times a second, the rest
+once, spread over the second. PCIe throughput and energy take up to 20 ms a call and are never
+asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from vramscope.collectors.nvml_library import Handle, NvmlLibrary
 from vramscope.devices.device import DeviceMemory
 from vramscope.devices.visible import visible_devices
 from vramscope_protocol.columns import UNKNOWN
+
+MEMORY_INTERVAL_NS: Final = 250_000_000
+"""Memory is read this often, and at once when PyTorch's share has changed."""
 
 SLOW_INTERVAL_NS: Final = 1_000_000_000
 """Load, power, temperature and the process list are read once in this time."""
@@ -42,6 +45,7 @@ class NvmlMonitor:
         self._memory_version: Any = None
         self._reads_v2 = False
         self._reserved_bytes = 0
+        self._memory_due_ns = 0
         self._latest = DeviceMemory()
         self._slow = self._slow_readings()
         self.name = ""
@@ -57,6 +61,7 @@ class NvmlMonitor:
         """
         self._latest = DeviceMemory()
         self._slow = self._slow_readings()
+        self._memory_due_ns = 0
         self._handle = self._find(index, uuid) if self._library.open() else None
         if self._handle is None:
             self.name, self.uuid, self.total_bytes = "", "", None
@@ -74,25 +79,31 @@ class NvmlMonitor:
         return _text(self._library.ask("nvmlSystemGetDriverVersion"))
 
     def read(self, reserved_bytes: int = 0) -> DeviceMemory:
-        """One reading. Values read once a second are repeated in between.
+        """One reading; values that are not due are repeated.
 
         Args:
-            reserved_bytes: what this process holds at least; a smaller share is somebody else's.
+            reserved_bytes: what PyTorch holds: when it changes, memory is read anew; and a
+                smaller share of this process is somebody else's.
         """
-        self._reserved_bytes = reserved_bytes
         latest = self._latest
         if self._handle is None:
             return copy(latest)
-        memory = self._memory_info()
-        latest.total_bytes = UNKNOWN if memory is None else int(memory.total)
-        latest.used_bytes = UNKNOWN if memory is None else int(memory.used)
-        latest.free_bytes = UNKNOWN if memory is None else int(memory.free)
         now_ns = self._clock.monotonic_ns()
+        if now_ns >= self._memory_due_ns or reserved_bytes != self._reserved_bytes:
+            self._memory_due_ns = now_ns + MEMORY_INTERVAL_NS
+            self._reserved_bytes = reserved_bytes
+            self._read_memory()
         for position, (due_ns, read) in enumerate(self._slow):
             if now_ns >= due_ns:
                 self._slow[position] = (now_ns + SLOW_INTERVAL_NS, read)
                 read()
         return copy(latest)
+
+    def _read_memory(self) -> None:
+        memory, latest = self._memory_info(), self._latest
+        latest.total_bytes = UNKNOWN if memory is None else int(memory.total)
+        latest.used_bytes = UNKNOWN if memory is None else int(memory.used)
+        latest.free_bytes = UNKNOWN if memory is None else int(memory.free)
 
     def _slow_readings(self) -> list[tuple[int, Callable[[], None]]]:
         now_ns = self._clock.monotonic_ns()

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
+from typing import Final
+
+_WAKE_NS: Final = 100_000
+"""CPU time that waking up takes at most, before a thread's own code runs."""
+
+
+class CpuMeter:
+    """CPU time of one piece of work of the calling thread, also where that clock is coarse.
+
+    Some sandboxes count a thread's CPU time in ticks of 10 ms. A timer that wakes together with
+    the tick is then charged a whole one. So the work never counts as more than the time it took.
+    """
+
+    def __init__(self) -> None:
+        self._cpu_ns = time.thread_time_ns()
+        self._start_ns = time.perf_counter_ns()
+
+    def begin(self) -> None:
+        """The thread is awake: work begins."""
+        self._start_ns = time.perf_counter_ns()
+
+    def end(self) -> int:
+        """CPU time in nanoseconds since the last end, waking up included."""
+        cpu_ns = time.thread_time_ns()
+        spent_ns = cpu_ns - self._cpu_ns
+        self._cpu_ns = cpu_ns
+        return min(spent_ns, time.perf_counter_ns() - self._start_ns + _WAKE_NS)
 
 
 class SelfCost:
@@ -16,34 +42,18 @@ class SelfCost:
 
     def __init__(self, other_cpu_ns: Callable[[], int]) -> None:
         self._other_cpu_ns = other_cpu_ns
-        self._threads: dict[int, tuple[int, int]] = {}
-        self._ended_ns = 0
-        self._inline_ns = 0
+        # One number for each writing thread: adding to a shared one could lose an addition.
+        self._sampler_ns = 0
+        self._hooks_ns = 0
 
-    def register_thread(self) -> None:
-        """Count the calling thread until it calls :meth:`unregister_thread` at its end."""
-        get_clock_id = getattr(time, "pthread_getcpuclockid", None)
-        if get_clock_id is not None:
-            ident = threading.get_ident()
-            self._threads[ident] = (get_clock_id(ident), time.thread_time_ns())
+    def add_sampler_ns(self, cpu_ns: int) -> None:
+        """Count a turn of the sampler."""
+        self._sampler_ns += cpu_ns
 
-    def unregister_thread(self) -> None:
-        """Settle the account of the calling thread."""
-        # The clock of a thread that has ended is an error, or already another thread's.
-        account = self._threads.pop(threading.get_ident(), None)
-        if account is not None:
-            self._ended_ns += time.thread_time_ns() - account[1]
-
-    def add_inline_ns(self, cpu_ns: int) -> None:
-        """Count time that a hook took on a thread of the job."""
-        self._inline_ns += cpu_ns
+    def add_hook_ns(self, cpu_ns: int) -> None:
+        """Count what a hook took on a thread of the job."""
+        self._hooks_ns += cpu_ns
 
     def cpu_ns(self) -> int:
         """CPU time used so far."""
-        total_ns = self._ended_ns + self._inline_ns + self._other_cpu_ns()
-        for clock_id, start_ns in list(self._threads.values()):
-            try:
-                total_ns += time.clock_gettime_ns(clock_id) - start_ns
-            except OSError:
-                continue  # the thread has just ended; its account is settled in a moment
-        return total_ns
+        return self._sampler_ns + self._hooks_ns + self._other_cpu_ns()

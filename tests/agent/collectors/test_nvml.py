@@ -74,9 +74,19 @@ def test_calls_are_few_and_spread_and_never_the_slow_ones() -> None:
         clock.advance(0.1)
     assert max(map(len, per_read)) <= 2
     calls = [name for names in per_read for name in names]
-    assert calls.count("nvmlDeviceGetMemoryInfo") == 30
+    assert calls.count("nvmlDeviceGetMemoryInfo") == 10
     assert calls.count("nvmlDeviceGetComputeRunningProcesses") == 3
     assert not any("Pcie" in name or "Energy" in name for name in calls)
+
+
+def test_memory_is_read_at_once_when_pytorchs_share_changes() -> None:
+    data: dict[str, Any] = {"uuid": "GPU-a", "used": 300}
+    device = monitor(FakeNvml(data))
+    device.select(0)
+    assert device.read(10).used_bytes == 300
+    data["used"] = 500
+    assert device.read(10).used_bytes == 300
+    assert device.read(200).used_bytes == 500
 
 
 def test_a_process_that_is_not_listed_is_unknown_only_in_a_container(place: str) -> None:
@@ -149,6 +159,12 @@ def test_on_a_split_device_it_is_the_slice_and_not_the_whole() -> None:
     device = monitor(nvml)
     assert device.select(0)
     assert (device.uuid, device.total_bytes) == ("MIG-1", 100)
+
+
+def test_a_split_device_whose_slice_is_hidden_is_unknown() -> None:
+    device = monitor(FakeNvml({"uuid": "GPU-a", "parts": []}))
+    assert not device.select(0)
+    assert device.read() == DeviceMemory()
 
 
 def test_the_uuid_that_cuda_reports_settles_it() -> None:

@@ -1,11 +1,12 @@
-"""What watching costs is counted, thread by thread."""
+"""What watching costs is counted, and never as more than the time it took."""
 
 from __future__ import annotations
 
-import threading
 import time
 
-from vramscope.collectors.self_cost import SelfCost
+import pytest
+
+from vramscope.collectors.self_cost import CpuMeter, SelfCost
 
 
 def burn(cpu_ns: int) -> None:
@@ -14,35 +15,32 @@ def burn(cpu_ns: int) -> None:
         pass
 
 
-def test_a_registered_thread_is_counted_while_it_runs_and_after_it_ended() -> None:
-    cost = SelfCost(lambda: 0)
-    burned, finish = threading.Event(), threading.Event()
-
-    def work() -> None:
-        burn(5_000_000)
-        cost.register_thread()
-        burn(20_000_000)
-        burned.set()
-        finish.wait(10)
-        cost.unregister_thread()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert burned.wait(10)
-    while_running_ns = cost.cpu_ns()
-    finish.set()
-    thread.join(10)
-    assert 20_000_000 <= while_running_ns <= cost.cpu_ns() < 25_000_000
-
-
-def test_other_threads_of_the_job_are_not_counted() -> None:
-    cost = SelfCost(lambda: 0)
+def test_work_is_counted_and_waiting_is_not() -> None:
+    meter = CpuMeter()
+    time.sleep(0.05)
+    meter.begin()
     burn(5_000_000)
-    assert cost.cpu_ns() == 0
+    assert 5_000_000 <= meter.end() < 50_000_000
+    assert meter.end() < 5_000_000
 
 
-def test_hooks_and_the_transport_are_added() -> None:
+def test_a_clock_that_jumps_by_whole_ticks_charges_the_time_that_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cpu_ns, wall_ns = 0, 0
+    monkeypatch.setattr(time, "thread_time_ns", lambda: cpu_ns)
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: wall_ns)
+    meter = CpuMeter()
+    wall_ns = 100_000_000
+    meter.begin()
+    wall_ns += 300_000
+    cpu_ns = 10_000_000
+    assert meter.end() == 400_000
+
+
+def test_sampler_hooks_and_transport_are_added() -> None:
     cost = SelfCost(lambda: 300)
-    cost.add_inline_ns(20)
-    cost.add_inline_ns(1)
-    assert cost.cpu_ns() == 321
+    cost.add_sampler_ns(20)
+    cost.add_sampler_ns(1)
+    cost.add_hook_ns(4000)
+    assert cost.cpu_ns() == 4321

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Literal
 
 import pytest
@@ -126,16 +125,20 @@ def test_sent_twice_it_runs_once_and_is_answered_twice() -> None:
     assert rig.receipt("a").step == 1
 
 
-def test_two_threads_at_once_run_it_once() -> None:
+def test_whoever_takes_a_command_first_is_the_only_one_to_run_it() -> None:
     rig = Rig()
-    for number in range(50):
-        rig.submit(str(number))
-    threads = [threading.Thread(target=rig.queue.run_at_boundary, args=(1,)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert len(rig.device.calls) == 50
+
+    class Meeting(FakeDevice):
+        def empty_cache(self) -> None:
+            super().empty_cache()
+            rig.queue.run_at_boundary(2)  # as another thread could at this moment
+
+    rig.device = Meeting()
+    rig.queue._handlers = CommandHandlers(rig.device)
+    for identity in "abc":
+        rig.submit(identity)
+    rig.queue.run_at_boundary(1)
+    assert rig.device.calls == ["empty_cache"] * 3
 
 
 @pytest.mark.parametrize(
