@@ -10,10 +10,10 @@ import threading
 import time
 import uuid
 from collections.abc import AsyncIterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import plotly
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -26,7 +26,7 @@ from tests.support.page_scenarios import Scenario, to_json
 from vramscope_frontend import INDEX_HTML, STATIC_DIR
 from vramscope_server.security_headers import CONTENT_SECURITY_POLICY
 
-PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+PLOTLY = Path(str(files("plotly"))) / "package_data" / "plotly.min.js"
 
 
 class PageFixtureServer:

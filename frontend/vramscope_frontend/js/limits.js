@@ -31,7 +31,7 @@ function currentDevice(rank) {
 export function deviceText(rank) {
   const device = currentDevice(rank);
   const where = device ? (device.emulated ? "emulated" : `cuda:${device.index}`) : null;
-  return [`rank ${rank.rank}`, where, rank.device_name ?? device?.name].filter(Boolean).join(" · ");
+  return [...new Set([`rank ${rank.rank}`, where, rank.device_name ?? device?.name])].filter(Boolean).join(" · ");
 }
 
 /**

@@ -1,7 +1,7 @@
 // Events and commands as marks under the chart and as lines of a list. Pure.
 
 import { clock, count, duration, known, sizeText } from "./format.js";
-import { commandTitle } from "./commands/catalogue.js";
+import { commandEntry, commandTitle } from "./commands/catalogue.js";
 
 /** @typedef {import("./messages.js").RunEvent} RunEvent */
 /** @typedef {import("./messages.js").Command} Command */
@@ -36,7 +36,7 @@ export function happenings(events, commands, world_size) {
  * @returns {Happening[]}
  */
 function commandHappening(command) {
-  if (command.dry_run || !known(command.finished_ns)) return [];
+  if (command.dry_run || !known(command.finished_ns) || commandEntry(command.name)?.needsControl === false) return [];
   const receipts = Object.values(command.receipts);
   const first = receipts.find((receipt) => known(receipt.step)) ?? receipts[0];
   const returned = receipts.reduce((sum, receipt) => sum + (receipt.returned_bytes ?? 0), 0);

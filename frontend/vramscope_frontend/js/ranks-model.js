@@ -3,6 +3,7 @@
 import { envelope, outliers } from "./data/rank-matrix.js";
 import { known, tableUnit } from "./format.js";
 import { limitOf } from "./limits.js";
+import { headroomSeverity } from "./run-state.js";
 
 /** @typedef {import("./messages.js").Run} Run */
 /** @typedef {import("./messages.js").Rank} Rank */
@@ -22,7 +23,10 @@ export function rankRows(run, matrix) {
     return { rank: info.rank, info, limit, peak, free: known(limit) && known(peak) ? Math.max(0, limit - peak) : null, isOutlier: false };
   });
   const standing_out = outliers(rows.map(({ rank, free }) => ({ rank, free: free ?? NaN })));
-  for (const row of rows) row.isOutlier = standing_out.has(row.rank);
+  const tight = rows.filter((row) => ["crit", "warn"].includes(headroomSeverity(row.free, row.limit) ?? ""));
+  // Ranks with little left stand out as well, as long as they are the few.
+  const few = tight.length <= Math.max(1, rows.length / 8) ? tight : [];
+  for (const row of rows) row.isOutlier = standing_out.has(row.rank) || few.includes(row);
   return rows.sort((a, b) => (a.free ?? Infinity) - (b.free ?? Infinity) || a.rank - b.rank);
 }
 

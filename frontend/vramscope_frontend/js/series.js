@@ -64,14 +64,15 @@ function dropBefore(table, rows) {
  * @param {StepsPayload} payload
  * @param {string[]} fields
  * @param {number} origin_ns
+ * @param {number} points that were asked for: more steps than that came as one row a bin
  * @returns {Table}
  */
-export function tableFromSteps(payload, fields, origin_ns) {
+export function tableFromSteps(payload, fields, origin_ns, points) {
   const table = emptyTable(fields);
   appendRows(table, payload.step, payload.time_ns.map((ns) => (ns - origin_ns) / 1e9), payload.columns, Infinity);
   const rows = table.x.length;
   const span = rows > 1 ? table.x[rows - 1] - table.x[0] + 1 : rows;
-  table.binWidth = span > rows * 1.5 ? span / rows : 0;
+  table.binWidth = span > points ? span / rows : 0;
   return table;
 }
 

@@ -11,17 +11,27 @@ export const DOMAIN = {
   allocations: /** @type {[number, number]} */ ([0, 0.05]),
 };
 
+/** Without strips below it the main part takes their place, except for the lane of marks. */
+const MAIN_ALONE = /** @type {[number, number]} */ ([0.065, 1]);
+
+/** @param {boolean} hasStrips */
+export function mainDomain(hasStrips) {
+  return hasStrips ? DOMAIN.main : MAIN_ALONE;
+}
+
 /** @typedef {{left: number, width: number, top: number, height: number, mainTop: number, mainHeight: number, marksTop: number}} Geometry */
 
 /**
  * @param {number} width_px
  * @param {number} height_px
  * @param {boolean} hasColumns
+ * @param {boolean} hasStrips
  * @returns {Geometry}
  */
-export function geometryOf(width_px, height_px, hasColumns) {
+export function geometryOf(width_px, height_px, hasColumns, hasStrips) {
   const plotWidth = Math.max(1, width_px - MARGIN.l - MARGIN.r);
   const plotHeight = Math.max(1, height_px - MARGIN.t - MARGIN.b);
+  const main = mainDomain(hasStrips);
   const share = hasColumns ? DOMAIN.x[1] : 1;
   return {
     left: MARGIN.l,
@@ -29,8 +39,8 @@ export function geometryOf(width_px, height_px, hasColumns) {
     top: MARGIN.t,
     height: plotHeight,
     mainTop: MARGIN.t,
-    mainHeight: plotHeight * (DOMAIN.main[1] - DOMAIN.main[0]),
-    marksTop: MARGIN.t + plotHeight * (1 - DOMAIN.main[0]),
+    mainHeight: plotHeight * (main[1] - main[0]),
+    marksTop: MARGIN.t + plotHeight * (1 - main[0]),
   };
 }
 

@@ -41,7 +41,9 @@ export function sizeTicks(top, unit, most = 7) {
 export function stepTicks(x0, x1, most = 7) {
   const step = Math.max(1, niceStep(Math.max(1, (x1 - x0) / most)));
   const tickvals = [];
-  for (let value = Math.ceil(x0 / step) * step; value <= x1; value += step) if (Number.isInteger(value)) tickvals.push(value);
+  // Not at the very left: the label would run into those of the vertical axis.
+  const from = x0 + 0.03 * (x1 - x0);
+  for (let value = Math.ceil(from / step) * step; value <= x1; value += step) if (Number.isInteger(value)) tickvals.push(value);
   return { tickvals, ticktext: tickvals.map((value) => count(value)) };
 }
 
@@ -60,7 +62,7 @@ export function clockTicks(x0, x1, origin_ns, most = 7) {
   const zone_s = new Date(origin_ns / 1e6).getTimezoneOffset() * 60;
   const tickvals = [];
   const ticktext = [];
-  for (let local = Math.ceil((origin_s + x0 - zone_s) / step) * step; local <= origin_s + x1 - zone_s; local += step) {
+  for (let local = Math.ceil((origin_s + x0 + 0.03 * (x1 - x0) - zone_s) / step) * step; local <= origin_s + x1 - zone_s; local += step) {
     const date = new Date((local + zone_s) * 1000);
     tickvals.push(local + zone_s - origin_s);
     ticktext.push(

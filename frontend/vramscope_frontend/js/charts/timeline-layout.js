@@ -2,7 +2,7 @@
 // what you see.
 
 import { duration, sizeText } from "../format.js";
-import { DOMAIN, MARGIN } from "./geometry.js";
+import { DOMAIN, mainDomain, MARGIN } from "./geometry.js";
 import { baseLayout, faded } from "./theme.js";
 import { clockTicks, sizeTicks, stepTicks, stripTop } from "./ticks.js";
 
@@ -19,6 +19,7 @@ import { clockTicks, sizeTicks, stepTicks, stripTop } from "./ticks.js";
 export function timelineLayout(tokens, model, width_px, height_px) {
   const top = (model.limit?.bytes ?? model.highest * 1.1) / model.unit.bytes || 1;
   const hasColumns = model.columns !== null;
+  const main = mainDomain(model.envelope === null);
   const xTicks = model.xKind === "step" ? stepTicks(...model.range) : clockTicks(...model.range, model.origin_ns);
   const axis = { fixedrange: true, zeroline: false, showgrid: false, ticks: /** @type {const} */ ("") };
   return {
@@ -28,13 +29,13 @@ export function timelineLayout(tokens, model, width_px, height_px) {
     margin: { ...MARGIN, pad: 0 },
     barmode: "stack",
     bargap: 0.18,
-    xaxis: { ...axis, domain: hasColumns ? DOMAIN.x : [0, 1], anchor: "y3", range: model.range, tickmode: "array", ...xTicks, showline: false, automargin: false },
+    xaxis: { ...axis, domain: hasColumns ? DOMAIN.x : [0, 1], anchor: "free", position: 0, range: model.range, tickmode: "array", ...xTicks, showline: false, automargin: false },
     xaxis2: { ...axis, domain: DOMAIN.columns, anchor: "y", type: "category", range: [-0.5, 1.5], showline: true, linecolor: tokens.line2, visible: hasColumns, tickangle: 0 },
-    yaxis: { ...axis, domain: DOMAIN.main, range: [0, top * 1.01], tickmode: "array", ...sizeTicks(top, model.unit.name), showgrid: true, gridcolor: tokens.line },
+    yaxis: { ...axis, domain: main, range: [0, top * 1.01], tickmode: "array", ...sizeTicks(top, model.unit.name), showgrid: true, gridcolor: tokens.line },
     yaxis2: stripAxis(tokens, DOMAIN.stepTime, stripTop(Math.max(0, ...(model.strips.stepTime?.y ?? []).filter(Number.isFinite))), (value) => duration(value / 1000), model.strips.stepTime !== null),
-    yaxis3: { ...stripAxis(tokens, DOMAIN.allocations, Math.max(1, Math.ceil(stripTop(Math.max(0, ...(model.strips.allocations?.y ?? []))))), String, model.strips.allocations !== null), visible: true },
-    shapes: shapes(tokens, model, top),
-    annotations: annotations(tokens, model, top, hasColumns),
+    yaxis3: { ...stripAxis(tokens, DOMAIN.allocations, Math.max(1, Math.ceil(stripTop(Math.max(0, ...(model.strips.allocations?.y ?? []))))), String, model.strips.allocations !== null), visible: model.strips.allocations !== null },
+    shapes: shapes(tokens, model, top, main[0]),
+    annotations: annotations(tokens, model, top, hasColumns, main[0]),
   };
 }
 
@@ -58,16 +59,17 @@ function stripAxis(tokens, domain, top, text, used) {
  * @param {Tokens} tokens
  * @param {TimelineModel} model
  * @param {number} top
+ * @param {number} foot lower end of the main part
  * @returns {Partial<Plotly.Shape>[]}
  */
-function shapes(tokens, model, top) {
+function shapes(tokens, model, top, foot) {
   const right = model.columns ? DOMAIN.x[1] : 1;
   const rule = (/** @type {number} */ y) => /** @type {Partial<Plotly.Shape>} */ ({ type: "line", xref: "paper", x0: 0, x1: right, yref: "paper", y0: y, y1: y, line: { width: 1, color: tokens.line2 } });
   /** @type {Partial<Plotly.Shape>[]} */
   const drawn = [
-    { type: "line", xref: "paper", x0: 0, x1: 0, yref: "paper", y0: DOMAIN.main[0], y1: 1, line: { width: 1, color: tokens.line2 } },
-    rule(DOMAIN.main[0]),
-    rule(DOMAIN.allocations[0]),
+    { type: "line", xref: "paper", x0: 0, x1: 0, yref: "paper", y0: foot, y1: 1, line: { width: 1, color: tokens.line2 } },
+    rule(foot),
+    ...(model.strips.allocations ? [rule(DOMAIN.allocations[0])] : []),
   ];
   if (model.limit) drawn.push({ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y", y0: top, y1: top, line: { width: 1.5, color: tokens.ink, dash: model.limit.dashed ? "dash" : "solid" } });
   return drawn;
@@ -78,9 +80,10 @@ function shapes(tokens, model, top) {
  * @param {TimelineModel} model
  * @param {number} top
  * @param {boolean} hasColumns
+ * @param {number} foot
  * @returns {Partial<Plotly.Annotations>[]}
  */
-function annotations(tokens, model, top, hasColumns) {
+function annotations(tokens, model, top, hasColumns, foot) {
   const plain = { showarrow: false, borderpad: 0, font: { size: 12, color: tokens.ink, family: tokens.font } };
   const stripName = (/** @type {string} */ text, /** @type {number} */ y) => /** @type {Partial<Plotly.Annotations>} */ ({ ...plain, text, xref: "paper", x: 0, xshift: 6, xanchor: "left", yref: "paper", y, yanchor: "bottom", font: { ...plain.font, color: tokens.ink3 } });
   /** @type {Partial<Plotly.Annotations>[]} */
@@ -94,7 +97,7 @@ function annotations(tokens, model, top, hasColumns) {
     drawn.push({ ...plain, text: `<b>${model.freeText.value}</b> ${model.freeText.unit}`, xref: "paper", x: (DOMAIN.columns[0] + 1) / 2, xanchor: "center", yref: "y", y: top, yanchor: "top", yshift: -5 });
   }
   if (model.emulated) {
-    drawn.push({ ...plain, text: "EMULATED", xref: "paper", x: hasColumns ? DOMAIN.x[1] : 1, xshift: -8, xanchor: "right", yref: "paper", y: DOMAIN.main[0], yshift: 6, yanchor: "bottom", font: { size: 20, color: faded(tokens.ink, 0.5), family: tokens.font } });
+    drawn.push({ ...plain, text: "EMULATED", xref: "paper", x: hasColumns ? DOMAIN.x[1] : 1, xshift: -8, xanchor: "right", yref: "paper", y: foot, yshift: 6, yanchor: "bottom", font: { size: 20, color: faded(tokens.ink, 0.5), family: tokens.font } });
   }
   if (model.envelope) {
     drawn.push({ ...plain, text: `rank ${model.envelope.worstRank}`, xref: "paper", x: 1, xanchor: "right", yref: "y", y: (model.envelope.worst.findLast(Number.isFinite) ?? 0) / model.unit.bytes, yanchor: "bottom", yshift: 2 });

@@ -98,7 +98,8 @@ export class Timeline {
   }
 
   get geometry() {
-    return geometryOf(this.host.clientWidth, this.host.clientHeight, this.model?.columns !== null);
+    const { model } = this;
+    return geometryOf(this.host.clientWidth, this.host.clientHeight, model?.columns !== null, !model || model.envelope === null);
   }
 
   themeChanged() {
@@ -172,7 +173,9 @@ export class Timeline {
     const from = Math.max(geometry.left, toPixel(geometry, model.range, zone.x0));
     const to = Math.min(geometry.left + geometry.width, toPixel(geometry, model.range, zone.x1));
     const element = el("div", { class: zone.quiet ? "gap quiet" : "gap", title: zone.text }, to - from > 46 ? el("span", {}, zone.text) : null);
-    position(element, from, geometry.mainTop, Math.max(0, to - from), geometry.mainHeight);
+    // Below the limit line, which holds whatever is missing: y ends one percent above it.
+    const top = geometry.mainHeight * 0.01 + 1;
+    position(element, from, geometry.mainTop + top, Math.max(0, to - from), geometry.mainHeight - top);
     element.hidden = to - from < 1;
     return element;
   }
@@ -210,7 +213,7 @@ export class Timeline {
     const px = toPixel(geometry, model.range, x);
     position(this.cursor, px, geometry.top - 4, 2, geometry.height + 4);
     this.chip.replaceChildren(...chip);
-    const flip = px > geometry.left + geometry.width * 0.6;
+    const flip = px + 8 + this.chip.offsetWidth > geometry.left + geometry.width;
     this.chip.style.left = flip ? "" : `${px + 8}px`;
     this.chip.style.right = flip ? `${this.host.clientWidth - px + 8}px` : "";
     this.chip.style.top = `${Math.min(geometry.mainTop + geometry.mainHeight - 44, Math.max(geometry.mainTop + 4, (py ?? geometry.mainTop + geometry.mainHeight / 3) - 44))}px`;

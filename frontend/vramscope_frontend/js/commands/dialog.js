@@ -199,14 +199,10 @@ export class CommandDialog {
 
   /** @param {string} text reason first */
   showProblem(text) {
-    this.body.append(el("p", { class: "problem", role: "alert" }, text));
-    setText(this.primary, this.entry.dryRun && !this.measured ? "Measure again" : "Try again");
-    this.primary.disabled = !this.entry.dryRun || this.measured !== null;
-    if (this.entry.dryRun && !this.measured) {
-      const again = el("button", { class: "button", type: "button", click: () => void this.measure() }, "Measure again");
-      this.body.append(again);
-      this.primary.disabled = true;
-      setText(this.primary, this.entry.title);
-    }
+    const again = () => (this.entry.needsControl ? this.prepare() : void this.ask());
+    const retry = el("button", { class: "button", type: "button", click: again }, this.entry.dryRun ? "Measure again" : "Back");
+    fill(this.body, el("p", { class: "problem", role: "alert" }, text), el("p", {}, retry));
+    setText(this.primary, this.entry.title);
+    this.primary.disabled = true;
   }
 }

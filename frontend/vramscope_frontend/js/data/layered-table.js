@@ -50,6 +50,12 @@ export class LayeredTable {
     this.version++;
   }
 
+  /** Rows that were missed while the feed was cut cannot be told from rows that never were. */
+  forgetRecent() {
+    this.recent = emptyTable(this.fields);
+    this.version++;
+  }
+
   /**
    * The newest stretch of the run as fetched; rows that came live meanwhile stay.
    * @param {Table} table

@@ -66,6 +66,13 @@ export class RankData {
     }
   }
 
+  /** After a cut of the feed: fetch what came in between. */
+  async reload() {
+    this.steps.forgetRecent();
+    this.samples.forgetRecent();
+    await this.load();
+  }
+
   /** @param {AbortSignal} signal */
   async loadRecent(signal) {
     const from_t = Math.max(this.steps.coarse.t.at(-1) ?? 0, this.samples.last) - RECENT_S;
@@ -88,7 +95,7 @@ export class RankData {
    */
   async fetchSteps(start, end, points, signal) {
     const payload = await api.steps(this.run, { fields: STEP_FIELDS, rank: this.rank, start, end, points }, signal);
-    return tableFromSteps(payload, STEP_FIELDS, this.origin_ns);
+    return tableFromSteps(payload, STEP_FIELDS, this.origin_ns, points);
   }
 
   /**

@@ -18,8 +18,9 @@ export class RankMatrix {
    * @param {number} rank
    * @param {number} t seconds since the run started
    * @param {number | null | undefined} used_bytes
+   * @param {number} [span_s] how long the value holds
    */
-  add(rank, t, used_bytes) {
+  add(rank, t, used_bytes, span_s = 0) {
     if (!known(used_bytes) || t < 0) return;
     while (t / this.binWidth_s >= MOST_BINS) this.widen();
     let row = this.rows.get(rank);
@@ -29,7 +30,12 @@ export class RankMatrix {
     }
     const bin = Math.floor(t / this.binWidth_s);
     while (row.bins.length <= bin) row.bins.push(NaN);
-    if (!(row.bins[bin] >= used_bytes)) row.bins[bin] = used_bytes;
+    // A rolled-up value stands for a whole stretch: without this it would leave holes behind it.
+    for (let i = bin; i <= Math.min(MOST_BINS - 1, Math.floor((t + span_s) / this.binWidth_s)); i++) {
+      if (i > bin && i * this.binWidth_s >= t + span_s) break;
+      while (row.bins.length <= i) row.bins.push(NaN);
+      if (!(row.bins[i] >= used_bytes)) row.bins[i] = used_bytes;
+    }
     row.peak = Math.max(row.peak, used_bytes);
     if (t >= row.latest_t) {
       row.latest = used_bytes;

@@ -83,7 +83,7 @@ export class RunSession {
       onError: (error) => this.store.set({ error: new Error(error.message) }),
       onResubscribed: () => {
         void this.load();
-        void this.rankData?.load();
+        void this.rankData?.reload();
       },
     });
     void this.rankData?.load();
@@ -161,7 +161,7 @@ export class RunSession {
     const work = async () => {
       for (let rank = waiting.shift(); rank !== undefined && !this.closed; rank = waiting.shift()) {
         const payload = await api.series(run.id, { fields: OVERVIEW_FIELDS, rank, points: MATRIX_BINS });
-        payload.time_ns.forEach((ns, i) => matrix.add(rank, (ns - run.started_ns) / 1e9, inUse(payload.columns[DEVICE_USED]?.max[i], payload.columns[RESERVED]?.max[i])));
+        payload.time_ns.forEach((ns, i) => matrix.add(rank, (ns - run.started_ns) / 1e9, inUse(payload.columns[DEVICE_USED]?.max[i], payload.columns[RESERVED]?.max[i]), payload.resolution_ms / 1000));
         this.changed();
       }
     };

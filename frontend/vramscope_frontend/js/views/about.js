@@ -24,7 +24,9 @@ export class About {
     wide.classList.add("wide");
     const names = panel("What the numbers mean", [], this.series);
     names.classList.add("wide");
-    this.element = el("div", { class: "columns" }, wide, panel("Losses", [], this.losses), panel("Rights", [], this.rights), panel("Devices", [], this.devices), panel("Versions", [], this.versions), panel("This run", [], this.identity), names);
+    const left = el("div", { class: "rail" }, panel("Losses", [], this.losses), panel("Devices", [], this.devices), panel("This run", [], this.identity));
+    const right = el("div", { class: "rail" }, panel("Rights", [], this.rights), panel("Versions", [], this.versions));
+    this.element = el("div", { class: "columns" }, wide, left, right, names);
     void this.loadNames();
   }
 

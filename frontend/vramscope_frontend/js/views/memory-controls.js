@@ -41,7 +41,6 @@ export class MemoryControls {
     for (const value of /** @type {const} */ (["composition", "lines"])) this.drawn.disable(value, all ? "Choose one rank to see its composition." : null);
     if (all) this.drawn.choose(null);
     setAttribute(this.followButton, "aria-pressed", view.range ? "false" : "true");
-    setText(this.followLabel, view.range ? "Follow" : "Following");
     this.rankSelect.value = all ? "all" : String(view.rank);
   }
 
@@ -49,8 +48,11 @@ export class MemoryControls {
    * @param {string} context
    * @param {number} ranks
    * @param {MemoryView} view
+   * @param {boolean} isLive nothing more comes of a run that is not: there is an end to see instead
    */
-  showRun(context, ranks, view) {
+  showRun(context, ranks, view, isLive) {
+    setText(this.followLabel, view.range ? (isLive ? "Follow" : "To the end") : isLive ? "Following" : "At the end");
+    this.followButton.classList.toggle("idle", !isLive);
     setText(this.context, context);
     this.rankSelect.hidden = ranks <= 1;
     const rebuilt = fillWhenChanged(this.rankSelect, String(ranks), () => [el("option", { value: "all" }, `All ${ranks} ranks`), ...Array.from({ length: ranks }, (_, rank) => el("option", { value: rank }, `Rank ${rank}`))]);

@@ -2,7 +2,7 @@
 
 import { Timeline } from "../charts/timeline.js";
 import { el, setAttribute } from "../dom.js";
-import { count, exactBytes, sizeText } from "../format.js";
+import { exactBytes, sizeText } from "../format.js";
 import { LAYERS } from "../composition.js";
 import { pictureOf, readingOf } from "../memory-model.js";
 import * as moves from "../memory-view.js";
@@ -130,7 +130,7 @@ export class MemoryPanel {
       this.model = pictureOf(scene, null).model;
       scene.session.rankData?.refine(this.view.xKind === "step" ? "steps" : "samples", scene.range[0], scene.range[1], this.timeline.geometry.width);
     }
-    this.controls.showRun(scene.context, scene.ranks, this.view);
+    this.controls.showRun(scene.context, scene.ranks, this.view, scene.session.run?.state === "live");
     this.showReadout();
     if (this.showsTable) this.fillTable(this.model);
     setAttribute(this.timeline.figure, "aria-label", scene.summary);
@@ -182,7 +182,7 @@ export class MemoryPanel {
    * @returns {Node[]}
    */
   chipOf(cursor, reading, model) {
-    const head = this.view.xKind === "step" && this.view.rank !== null ? `step ${count(Math.round(cursor))}` : new Date(model.origin_ns / 1e6 + cursor * 1000).toLocaleTimeString("en-GB", { hour12: false });
+    const head = this.view.xKind === "step" && reading ? reading.endLabel : new Date(model.origin_ns / 1e6 + cursor * 1000).toLocaleTimeString("en-GB", { hour12: false });
     const under = this.pointed === null ? null : this.under(this.timeline.bytesAt(this.pointed_py ?? 0), cursor, reading, model);
     return [el("span", {}, head), ...(under ? [el("small", {}, `${under.name} ${sizeText(under.bytes, 2)} · ${exactBytes(under.bytes)}`)] : [])];
   }

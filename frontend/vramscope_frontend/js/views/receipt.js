@@ -95,8 +95,9 @@ export function laterFrom(payload, at) {
  * @param {Command} command
  * @param {number | null} limit
  * @param {Later | null} later
+ * @param {boolean} [waits] whether the column "+20 steps" is still to come
  */
-export function receiptTable(command, limit, later) {
+export function receiptTable(command, limit, later, waits = true) {
   const receipts = receiptsOf(command);
   if (receipts.length === 0) return null;
   if (receipts.length > 1) return receiptsByRank(receipts);
@@ -112,7 +113,9 @@ export function receiptTable(command, limit, later) {
   if (known(before.stranded)) rows.push(sizes(`Stranded, ${unit.name}`, before.stranded, after.stranded, later?.stranded));
   if (known(before.free)) rows.push(sizes(`Free on device, ${unit.name}`, before.free, after.free, later_free));
   if (later && known(later.before_s)) rows.push(["Step time, ms", ...[later.before_s, later.after_s, later.later_s].map((s) => (known(s) ? (s * 1000).toFixed(s < 0.01 ? 1 : 0) : "–"))]);
-  return dataTable([where, ">Before", ">After", ">+20 steps"], rows, "Receipt");
+  const heads = [where, ">Before", ">After", ">+20 steps"];
+  if (later || waits) return dataTable(heads, rows, "Receipt");
+  return dataTable(heads.slice(0, 3), rows.map((row) => row.slice(0, 3)), "Receipt");
 }
 
 /** @param {{rank: number, receipt: Receipt}[]} receipts */

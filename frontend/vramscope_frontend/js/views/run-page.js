@@ -105,7 +105,8 @@ export class RunPage {
     this.actions.update(run, app.link, app.scopes);
     fillWhenChanged(this.problem, error ? error.message : "", () => (error ? [failedPart(run ? "The run could not be read again" : "The run could not be read", error, () => void session.load())] : []));
     if (!run || !this.summary || (session.rankData && !session.rankData.loaded && !session.rankData.error && session.rankData.samples.isEmpty)) {
-      this.verdictView.showLoading(error ? "This run could not be read." : performance.now() - this.opened_ms > SAY_AFTER_MS ? "Waiting for the server to answer with the history of this run." : "");
+      if (error) this.verdictView.showLoading("This run could not be read.", "The other runs are in the list.");
+      else this.verdictView.showLoading(performance.now() - this.opened_ms > SAY_AFTER_MS ? "Waiting for the server to answer with the history of this run." : "");
       if (run) this.view?.update();
       return;
     }

@@ -18,11 +18,11 @@ export class VerdictView {
   }
 
   /** Grey bars in the place of text; nothing moves. After two seconds it says what it waits for. */
-  showLoading(/** @type {string} */ waitingFor) {
+  showLoading(/** @type {string} */ waitingFor, second = "") {
     setText(this.sentence, waitingFor || "Reading the run");
-    setText(this.second, "\u2003".repeat(24));
+    setText(this.second, second || "\u2003".repeat(24));
     this.sentence.classList.toggle("bone", !waitingFor);
-    this.second.classList.add("bone");
+    this.second.classList.toggle("bone", !second);
     this.drawGlyph("quiet");
   }
 
