@@ -65,7 +65,9 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    # The servers of these tests need no extra, and are tested where it is not installed, too.
+    monkeypatch.setattr("vramscope.local_server.missing_server_extra", lambda: None)
     script = tmp_path / "server.py"
     script.write_text(SERVER)
     host = Host(tmp_path / "runtime", script)

@@ -436,6 +436,8 @@ def test_the_jobs_random_numbers_and_log_are_left_alone(
     peer = connect(server.url)
     peer.put(3)
     assert peer.transport.flush(5)
+    # The library's keepalive draws from the module-level generator, at its first ping.
+    assert [t.name for t in threading.enumerate() if "keepalive" in t.name] == []
     peer.transport.stop(2)
     assert random.getstate() == before
     assert [record for record in caplog.records if "vramscope" in record.name] == []

@@ -20,7 +20,7 @@ except ImportError:
 """
 MUCH = """
 import time, vramscope
-for number in range(200):
+for number in range(100):
     vramscope.log(**{f"value_{i}": float(i) for i in range(60)})
     vramscope.step()
     time.sleep(0.008)
@@ -34,7 +34,7 @@ while not os.path.exists("served") and time.monotonic() < deadline:
     time.sleep(0.05)
 time.sleep(1)
 """
-TINY = ("--outbox-bytes", "32KiB", "--spool-bytes", "32KiB")
+TINY = ("--outbox-bytes", "16KiB", "--spool-bytes", "16KiB")
 
 
 def test_no_torch(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_small_spool_keeps_the_newest_and_counts_the_rest(tmp_path: Path) -> N
         assert code == 0, errors
         steps = [row["step"] for row in server.rows("step")]
         lost = sum(server.lost.steps.values())
-    assert 0 < lost < 200
-    assert len(steps) + lost == 200
-    assert steps[-1] == 200
+    assert 0 < lost < 100
+    assert len(steps) + lost == 100
+    assert steps[-1] == 100
     assert steps == sorted(set(steps))

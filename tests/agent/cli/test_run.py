@@ -111,7 +111,8 @@ def test_ranks_of_one_launch_are_one_run(server: FakeServer, tmp_path: Path) -> 
             MASTER_PORT="1",
         )
     registers = server.of_type(Register)
-    assert [register.rank.rank for register in registers] == [0, 1]
+    # A process may register again, when it knows its device better.
+    assert {register.rank.rank for register in registers} == {0, 1}
     assert len({register.run.id for register in registers}) == 1
     assert {register.run.world_size for register in registers} == {2}
 
