@@ -44,7 +44,7 @@ class Size:
     def for_device(cls, device: torch.device) -> Size:
         """A size that takes a fraction of a second a step and leaves memory free."""
         if device.type != "cuda":
-            return cls(4, 128, 4, 8192, batch=3, length=256, probed_layers=4)
+            return cls(4, 128, 4, 8192, batch=2, length=256, probed_layers=4)
         total_gib = torch.cuda.get_device_properties(device).total_memory // GIB
         batch = max(1, min(16, total_gib // 2))
         return cls(8, 1024, 16, 32_000, batch=batch, length=512, probed_layers=1)
