@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+
+from tests.support.streams import START_NS, open_store, register_stream, registration
+from vramscope_protocol.errors import ProtocolError
+from vramscope_protocol.messages import Register
+from vramscope_server.store import runs, tables
+from vramscope_server.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(tmp_path)
+    yield store
+    store.close()
+
+
+def test_registering_again_changes_nothing_but_what_the_rank_says(store: Store) -> None:
+    first = register_stream(store)
+    again = registration()
+    again.rank.commands = ["stats"]
+    again.rank.started_ns += 5
+    second = register_stream(store, again)
+    assert (second.stream_id, second.uid, second.last_seq) == (first.stream_id, first.uid, 0)
+    assert second.info.commands == ["stats"]
+    (record,) = store.read_now(lambda c: runs.load_runs(c, 10))
+    assert record.started_ns == START_NS
+    assert len(record.streams) == 1
+
+
+def test_a_new_life_of_a_rank_counts_as_a_restart(store: Store) -> None:
+    first = register_stream(store, registration("stream-a"))
+    second = register_stream(store, registration("stream-b"))
+    register_stream(store, registration("stream-a"))  # the old life delivers what it has left
+    row = store.read_now(lambda c: c.execute(select(tables.ranks)).one())
+    assert (row.stream_id, row.restarts) == (second.stream_id, 1)
+    ids = store.read_now(lambda c: runs.stream_ids(c, "run-a", 0))
+    assert ids == [first.stream_id, second.stream_id]
+
+
+@pytest.mark.parametrize("other", [registration(rank=1), registration(run="run-b")])
+def test_a_stream_belongs_to_one_rank_of_one_run(store: Store, other: Register) -> None:
+    register_stream(store)
+    with pytest.raises(ProtocolError, match="expected stream stream-a to be rank 0 of run run-a"):
+        register_stream(store, other)
+    assert len(store.read_now(lambda c: runs.load_runs(c, 10))) == 1  # rolled back as a whole
+
+
+def test_the_runs_seen_last_are_loaded(store: Store) -> None:
+    for number in range(5):
+        register_stream(store, registration(f"s{number}", f"run-{number}"))
+        seen = update(tables.streams).where(tables.streams.c.uid == f"s{number}")
+        store.write_now(
+            lambda c, seen=seen, n=number: c.execute(seen.values(last_seen_ns=100 - n)).close()
+        )
+    loaded = store.read_now(lambda c: runs.load_runs(c, 2))
+    assert {record.info.id for record in loaded} == {"run-0", "run-1"}
+    assert [stream.uid for record in loaded for stream in record.streams] == ["s0", "s1"]

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.commits import Commits
+from tests.support.streams import (
+    SECOND_NS,
+    START_NS,
+    Columns,
+    made_batches,
+    open_store,
+    register_stream,
+    registration,
+    submission_of,
+)
+from vramscope_protocol.columns import UNKNOWN
+from vramscope_protocol.messages import Field
+from vramscope_server.rows import ColumnLayout
+from vramscope_server.store.store import Store
+
+FIELDS = [
+    Field("time_ns", "q", "ns"),
+    Field("step", "q"),
+    Field("reserved_bytes.all.peak", "q", "B"),
+    Field("allocated_bytes.all.peak", "q", "B"),
+    Field("loss", "d"),
+]
+COUNT = 1000
+
+
+def step_columns(first_step: int, count: int, start_ns: int, seed: int) -> Columns:
+    random = np.random.default_rng(seed)
+    loss = random.random(count)
+    loss[::7] = np.nan
+    return {
+        "time_ns": start_ns + np.arange(count) * SECOND_NS // 2,
+        "step": np.arange(first_step, first_step + count),
+        "reserved_bytes.all.peak": random.integers(2**30, 2**34, count),
+        "allocated_bytes.all.peak": random.integers(2**29, 2**33, count),
+        "loss": loss,
+    }
+
+
+COLUMNS = step_columns(1, COUNT, START_NS, 1)
+RESUMED = step_columns(801, 100, START_NS + 2000 * SECOND_NS, 2)
+"""The process died after step 1000 and went on from a checkpoint of step 800."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    store = open_store(Path(tmp_path_factory.mktemp("steps")))
+    commits = Commits()
+    store.start(commits.on_commit, commits.on_stream_failed)
+    layout = ColumnLayout(FIELDS)
+    for uid, columns in (("stream-a", COLUMNS), ("stream-b", RESUMED)):
+        register_stream(store, registration(uid))
+        batches = list(made_batches(columns, rows=7, kind="step", fields=FIELDS))
+        for batch in batches:
+            assert store.submit(submission_of(uid, batch, layout))
+        commits.wait_for_ack(uid, len(batches))
+    yield store
+    store.close()
+
+
+def test_every_step_comes_back_exactly_over_all_lives(store: Store) -> None:
+    steps = store.steps("run-a", 0)
+    for name, got in (("step", steps.step), ("time_ns", steps.time_ns), *steps.columns.items()):
+        np.testing.assert_array_equal(got, np.concatenate([COLUMNS[name], RESUMED[name]]))
+    assert list(steps.columns) == [field.name for field in FIELDS[2:]]
+
+
+def test_a_range_of_steps_includes_both_ends(store: Store) -> None:
+    steps = store.steps("run-a", 0, ["loss"], start=100, end=333)
+    assert steps.step.tolist() == list(range(100, 334))
+    np.testing.assert_array_equal(steps.columns["loss"], COLUMNS["loss"][99:333])
+    both = store.steps("run-a", 0, ["loss"], start=900, end=900)
+    assert len(both.step) == 2  # once in each life
+
+
+@pytest.mark.parametrize("points", [2, 10, 99, 500])
+def test_fewer_points_keep_the_peaks_and_invent_nothing(store: Store, points: int) -> None:
+    steps = store.steps("run-a", 0, ["loss"], end=800, points=points)
+    assert 0 < len(steps.step) <= points
+    for name in ("reserved_bytes.all.peak", "allocated_bytes.all.peak"):
+        highest = COLUMNS["step"][:800][COLUMNS[name][:800].argmax()]
+        assert highest in steps.step
+    rows = steps.step - 1
+    np.testing.assert_array_equal(steps.columns["loss"], COLUMNS["loss"][rows])
+    np.testing.assert_array_equal(steps.time_ns, COLUMNS["time_ns"][rows])
+
+
+def test_a_field_that_was_never_sent_is_unknown(store: Store) -> None:
+    steps = store.steps("run-a", 0, ["nonsense"], end=10)
+    assert steps.payload()["columns"]["nonsense"] == [None] * 10
+
+
+def test_no_steps_at_all(store: Store) -> None:
+    assert store.steps("run-x", 0, ["loss"]).payload() == {
+        "step": [], "time_ns": [], "columns": {"loss": []},
+    }  # fmt: skip
+
+
+def test_a_step_that_is_not_known_is_null(store: Store) -> None:
+    payload = store.steps("run-a", 0, ["loss"], end=8).payload()
+    assert payload["columns"]["loss"][0] is None
+    assert payload["columns"]["loss"][1] == COLUMNS["loss"][1]
+    assert UNKNOWN not in payload["step"]
+
+
+def test_the_names_of_all_fields(store: Store) -> None:
+    assert store.field_names("run-a", 0, "step") == FIELDS
+    assert store.field_names("run-a", 0, "sample") == []
