@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from tests.support.fake_streams import stream_record
+from vramscope_protocol.messages import Command
+from vramscope_protocol.session import ServerSession
+from vramscope_server.agent_connection import AgentConnection, Message
+from vramscope_server.agent_directory import AgentDirectory
+from vramscope_server.store.runs import StreamRecord
+
+
+async def never(message: Message) -> None:
+    raise AssertionError(message)
+
+
+def connection_of(stream: StreamRecord) -> AgentConnection:
+    connection = AgentConnection(ServerSession(), never, queue_frames=2)  # welcome and one more
+    connection.open(stream, "test")
+    return connection
+
+
+def test_a_second_connection_of_a_stream_takes_over() -> None:
+    directory = AgentDirectory()
+    first, second = connection_of(stream_record()), connection_of(stream_record())
+    assert directory.add(first) is None
+    assert directory.add(second) is first
+    assert not directory.remove(first)
+    assert directory.of_stream("stream-a") is second
+    assert directory.remove(second)
+    assert directory.of_stream("stream-a") is None
+    assert len(directory) == 0
+
+
+def test_commands_go_to_the_newest_life_of_a_rank() -> None:
+    directory = AgentDirectory()
+    old, new = connection_of(stream_record("a", 1)), connection_of(stream_record("b", 2))
+    directory.add(new)
+    directory.add(old)  # comes back to deliver what it has left
+    assert directory.send_command("run-a", 0, Command("c1", "stats"))
+    assert not directory.send_command("run-a", 0, Command("c2", "stats"))  # its queue is full
+    assert not directory.send_command("run-a", 1, Command("c3", "stats"))
+    assert directory.remove(old)
+    assert directory.connected("run-a", 0)
+    assert directory.remove(new)
+    assert not directory.connected("run-a", 0)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from tests.support.fake_streams import stream_record
+from tests.support.streams import made_columns, made_rows
+from vramscope_protocol.messages import Lost
+from vramscope_server.rank_state import RankState
+
+
+def test_a_rank_is_what_its_newest_life_is_and_counts_what_all_did() -> None:
+    first, second = stream_record("a", 1), stream_record("b", 2)
+    rank = RankState(0, first)
+    first.summary.take_rows(made_rows(made_columns(10)))
+    first.summary.take_lost(Lost(samples={"full": 3}, steps={"full": 1}))
+    rank.status = {"rate_hz": 10.0}
+    rank.add(second)
+    second.summary.take_rows(made_rows(made_columns(4)))
+    second.summary.take_lost(Lost(samples={"full": 1, "other": 2}))
+    rank.open_streams.add("a")
+    assert not rank.connected  # the old life only delivers what it has left
+    payload = rank.payload("live")
+    assert payload["stream"] == "b"
+    assert payload["restarts"] == 1
+    assert payload["status"] is None
+    assert payload["samples_received"] == 14
+    assert (payload["samples_lost"], payload["losses"]) == (6, {"full": 4, "other": 2})
+    assert payload["steps_lost"] == 1
+    assert payload["step"] == 1
+    assert payload["device_name"] == "H200"
+    assert payload["device_total_bytes"] == 2**37
+
+
+def test_an_old_life_that_comes_back_does_not_become_the_newest() -> None:
+    rank = RankState(0, stream_record("b", 2))
+    rank.add(stream_record("a", 1))
+    assert rank.newest.uid == "b"
+
+
+def test_a_message_is_new_once_and_the_store_may_be_behind() -> None:
+    rank = RankState(0, stream_record("a", 1, last_seq=5))
+    assert not rank.is_new("a", 5, 10)
+    assert rank.is_new("a", 9, 10)
+    rank.add(stream_record("a", 1, last_seq=7))  # registers again before the commit of 9
+    assert not rank.is_new("a", 9, 20)
+    assert rank.is_new("a", 10, 30)
+    assert rank.last_seen_ns == 30
+
+
+def test_a_rank_without_devices() -> None:
+    record = stream_record()
+    record.info.devices = []
+    payload = RankState(0, record).payload("lost")
+    assert payload["device_name"] is None
+    assert payload["device_uuid"] is None
+    assert payload["device_total_bytes"] is None
+    record.summary.total_bytes = 8
+    assert RankState(0, record).device_total_bytes == 8
