@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { matches, passes, runRow, sortRows } from "../vramscope_frontend/js/runs-model.js";
+
+const GIB = 2 ** 30;
+const NOW = 1_800_000_000_000_000_000;
+/** @returns {any} */
+const run = (/** @type {string} */ name, changes = {}) => ({ id: name, name, state: "live", started_ns: NOW - 60e9, ended_ns: null, last_seen_ns: NOW, world_size: 1, emulated: false, user: "ada", script: "train.py", device_name: "NVIDIA H200", device_total_bytes: 100 * GIB, step: 9, peak_reserved_bytes: 60 * GIB, used_bytes: 62 * GIB, ranks_connected: 1, ...changes });
+const row = (/** @type {string} */ name, changes = {}, highest = null) => runRow(run(name, changes), highest, NOW);
+
+test("left is what the highest use that is known leaves", () => {
+  assert.equal(row("a").free, 38 * GIB);
+  assert.equal(row("a", { used_bytes: null }).free, 40 * GIB);
+  assert.equal(runRow(run("a"), 99 * GIB, NOW).free, GIB);
+  assert.equal(row("a", { used_bytes: null, peak_reserved_bytes: null }).free, null);
+});
+
+test("what it says follows the state", () => {
+  assert.match(row("a").says.text, /^38\.0 GiB of head-room$/);
+  assert.match(runRow(run("a"), 99 * GIB, NOW).says.text, /^Tight: 1\.0 GiB/);
+  assert.match(row("a", { last_seen_ns: NOW - 48e9 }).says.text, /^No data for 48 s/);
+  assert.match(row("a", { state: "lost", last_seen_ns: NOW - 48e9 }).says.text, /^Contact lost 48 s ago without an end, at step 9/);
+  assert.match(row("a", { state: "ended" }).says.text, /^Ended, peak 62\.0 of 100\.0 GiB/);
+  assert.match(row("a", { emulated: true }).says.text, /emulated/);
+});
+
+test("live before lost before ended, the tightest first", () => {
+  const sorted = sortRows([row("ended", { state: "ended", ended_ns: NOW }), row("roomy"), row("lost", { state: "lost" }), runRow(run("tight"), 99 * GIB, NOW)]);
+  assert.deepEqual(sorted.map((one) => one.run.name), ["tight", "roomy", "lost", "ended"]);
+});
+
+test("filters", () => {
+  const stale = row("a", { last_seen_ns: NOW - 48e9 });
+  assert.ok(passes(stale, "live"));
+  assert.ok(!passes(stale, "ended"));
+  assert.ok(matches(stale, "TRAIN"));
+  assert.ok(!matches(stale, "nothing"));
+});

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { verdictOf, verdictOverRuns } from "../vramscope_frontend/js/verdict.js";
+
+const GIB = 2 ** 30;
+const NOW = 1_800_000_000_000_000_000;
+/** @returns {any} */
+const seen = (changes = {}, run = {}, pill = {}) => ({
+  run: { state: "live", started_ns: NOW - 3600e9, ended_ns: null, last_seen_ns: NOW, step: 4812, emulated: false, ranks: [{ rank: 0, host: "node3", connected: true, exit_code: null, end_reason: null }], ...run },
+  pill: { state: "live", ...pill },
+  limit_bytes: 139.8 * GIB,
+  peak: { used: 113.6 * GIB, usedKnown: true, step: 4357 },
+  worst: null,
+  firstStep: 12,
+  now_ns: NOW,
+  silent_s: 0,
+  viewOnly: null,
+  samplesLost: 0,
+  ...changes,
+});
+
+test("head-room is stated, leaks are not judged", () => {
+  const verdict = verdictOf(seen());
+  assert.equal(verdict.sentence, "26.2 GiB of head-room at the peak so far.");
+  assert.match(verdict.second, /113\.6 of 139\.8 GiB \(step 4,357\)\. Only head-room is judged/);
+  assert.doesNotMatch(verdict.sentence, /healthy|leak|growth/i);
+});
+
+test("tight says so first and changes the severity", () => {
+  const verdict = verdictOf(seen({ peak: { used: 137.9 * GIB, usedKnown: true, step: 9 } }));
+  assert.match(verdict.sentence, /^Tight\. 1\.9 GiB \(1\.4\u2009%\) of head-room at the peak so far\.$/);
+  assert.equal(verdict.severity, "crit");
+});
+
+test("warming up gives no verdict yet, unless it is tight already", () => {
+  assert.match(verdictOf(seen({ firstStep: 4800 })).sentence, /^Watching since step 4,800\./);
+  assert.match(verdictOf(seen({ firstStep: 4800, peak: { used: 138 * GIB, usedKnown: true, step: 1 } })).sentence, /^Tight/);
+});
+
+test("stale never claims that the job goes on", () => {
+  const verdict = verdictOf(seen({ silent_s: 8 }, { ranks: [{ rank: 0, host: "node3", connected: false }] }, { state: "stale" }));
+  assert.equal(verdict.sentence, "Last known: 26.2 GiB of head-room, 8 s ago.");
+  assert.match(verdict.second, /^The agent on node3 does not answer\. If the job goes on/);
+});
+
+test("disconnected, lost and the ends", () => {
+  assert.match(verdictOf(seen({}, {}, { state: "disconnected" })).sentence, /This page is cut off; the job does not notice\.$/);
+  assert.equal(verdictOf(seen({ silent_s: 9 }, { state: "lost" }, { state: "lost" })).sentence, "Contact lost at step 4,812, without an end.");
+  const end = (/** @type {any} */ rank) => verdictOf(seen({}, { state: "ended", ended_ns: NOW, ranks: [{ rank: 0, ...rank }] }, { state: "ended" }));
+  assert.equal(end({ exit_code: 0, end_reason: "exit" }).sentence, "Ended well. Peak 113.6 of 139.8 GiB.");
+  assert.match(end({ exit_code: null, end_reason: "exception", end_text: "ValueError: no" }).second, /ValueError: no/);
+  assert.match(end({ exit_code: 1, end_reason: "exit" }).sentence, /^Ended with exit code 1 at step 4,812\./);
+  assert.match(end({ exit_code: null, end_reason: "detach" }).sentence, /^Detached at step 4,812; the job may go on\./);
+});
+
+test("emulated, unknown outside, losses and rights are in the text", () => {
+  const emulated = verdictOf(seen({ limit_bytes: 8 * GIB, peak: { used: 5.1 * GIB, usedKnown: true, step: 9 } }, { emulated: true }));
+  assert.equal(emulated.sentence, "2.9 GiB of head-room on an emulated 8.0 GiB device at the peak so far.");
+  assert.match(verdictOf(seen({ peak: { used: GIB, usedKnown: false, step: 1 } })).second, /outside of PyTorch is not known/);
+  assert.match(verdictOf(seen({ samplesLost: 512 })).second, /512 samples are missing/);
+  assert.equal(verdictOf(seen({ viewOnly: "You may look but not act." })).second, "You may look but not act.");
+});
+
+test("the rank that is worst off makes the sentence", () => {
+  const verdict = verdictOf(seen({ worst: { rank: 41, ranks: 64, free: 1.4 * GIB, least: 6 * GIB, most: 12 * GIB } }));
+  assert.match(verdict.sentence, /^Tight\. Rank 41 of 64 has the least head-room: 1\.4 GiB at the peak so far; the others have 6\.0 to 12\.0 GiB\.$/);
+});
+
+test("the sentence over all runs starts with the most urgent", () => {
+  const row = (/** @type {string} */ name, /** @type {number} */ free, state = "live") => ({ run: /** @type {any} */ ({ id: name, name }), state, free: free * GIB, limit: 100 * GIB, silent_s: 0 });
+  assert.match(verdictOverRuns([row("a", 1), row("b", 30)]).sentence, /^a is tight: 1\.0 GiB/);
+  assert.match(verdictOverRuns([row("a", 20), row("b", 30)]).sentence, /^2 runs live; the least head-room is 20\.0 GiB, in a\.$/);
+  assert.match(verdictOverRuns([row("a", 20, "stale")]).second, /not known/);
+  assert.equal(verdictOverRuns([row("a", 20, "ended")]).sentence, "No run is live.");
+});
