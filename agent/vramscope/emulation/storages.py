@@ -4,6 +4,9 @@ Storages die at any moment: in the middle of a call here (the garbage collector 
 objects are made) and on any thread. Their weak references only queue the death; it reaches the
 model at the next operation or read. PyTorch keeps the Python object of a storage for as long as
 anything in C++ refers to the storage, so that its weak reference outlives all Python names.
+
+Storages in shared memory (batches of DataLoader workers) are a case of their own: PyTorch's cache
+of them holds weak C++ references, and in torch 2.4 those keep a dead storage's Python object.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from vramscope_analysis.allocator import Block, CachingAllocator, OutOfMemoryError
 
@@ -35,10 +39,11 @@ def dispatches_itself(tensor_type: Any) -> bool:
 class StorageRef(weakref.ref[UntypedStorage]):
     """Weak reference to a storage, with its block."""
 
-    __slots__ = ("block", "key", "size_bytes")
+    __slots__ = ("block", "key", "shared", "size_bytes")
 
     block: Block
     key: int
+    shared: StorageWeakRef
     size_bytes: int
 
 
@@ -51,6 +56,7 @@ class StorageMirror:
         self._refs: dict[int, StorageRef] = {}
         # Bounded by the storages seen: each dies once.
         self._dead: deque[StorageRef] = deque()
+        self._shared: list[StorageRef] = []
         self._on_death: Callable[[StorageRef], None] = self._dead.append
         # The sampler thread reads while the training thread allocates. Re-entrant, because the
         # garbage collector may run a finalizer of the job in here, which may run an operation.
@@ -88,6 +94,7 @@ class StorageMirror:
             try:
                 if not was_inside:
                     self._bury()
+                    self._bury_shared()
                 yield self._model
             finally:
                 self._is_inside = was_inside
@@ -125,11 +132,17 @@ class StorageMirror:
     def _register(self, storage: UntypedStorage, key: int, size_bytes: int) -> None:
         if not size_bytes or storage.device.type != "cpu":
             return
+        is_shared = storage.is_shared()
+        if is_shared:
+            self._bury_shared()
         ref = StorageRef(storage, self._on_death)
         ref.block = self._model.malloc(size_bytes)
         ref.key = key
         ref.size_bytes = size_bytes
         self._refs[key] = ref
+        if is_shared:
+            ref.shared = StorageWeakRef(storage)
+            self._shared.append(ref)
 
     def _resize(self, ref: StorageRef, size_bytes: int) -> None:
         """The new memory comes before the old goes, as ``resize_bytes_cuda`` copies across."""
@@ -144,6 +157,13 @@ class StorageMirror:
     def _bury(self) -> None:
         while self._dead:
             self._forget(self._dead.popleft())
+
+    def _bury_shared(self) -> None:
+        """Find the dead among the shared storages: with each new one, and before a read."""
+        for ref in self._shared:
+            if ref.shared.expired():
+                self._forget(ref)
+        self._shared = [ref for ref in self._shared if self._refs.get(ref.key) is ref]
 
     def _forget(self, ref: StorageRef) -> None:
         if self._refs.get(ref.key) is ref:

@@ -237,6 +237,7 @@ def test_wrapper_tensors_count_by_what_they_hold(emulate: Start) -> None:
     assert held(emulation) == (1, 4000)
 
 
+@pytest.mark.filterwarnings("ignore:.*autocast.*:FutureWarning")  # torch 2.4's own checkpoint
 def test_transforms_checkpoints_and_higher_order_operators_work(emulate: Start) -> None:
     from torch.utils.checkpoint import checkpoint
 
