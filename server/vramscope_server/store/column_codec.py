@@ -136,16 +136,17 @@ def _encode_group(group: ColumnGroup) -> list[tuple[int, bytes]]:
     unsigned = np.dtype(f"<u{size}")
     bits = np.ascontiguousarray(group.values, dtype=DTYPES[group.code]).view(unsigned)
     differences = bits.copy()
+    changing: NDArray[np.bool_]
     if group.code == "q":
         np.subtract(bits[:, 1:], bits[:, :-1], out=differences[:, 1:])
-        changing = differences[:, 1:].any(axis=1)
+        changing = np.logical_or.reduce(differences[:, 1:] != 0, axis=1)
         # Zigzag: a gauge that falls by a little must not differ from 0 in all eight bytes.
         signs = (differences.view(np.int64) >> np.int64(63)).view(unsigned)
         np.left_shift(differences, np.uint64(1), out=differences)
         np.bitwise_xor(differences, signs, out=differences)
     else:
         np.bitwise_xor(bits[:, 1:], bits[:, :-1], out=differences[:, 1:])
-        changing = differences[:, 1:].any(axis=1)
+        changing = np.logical_or.reduce(differences[:, 1:] != 0, axis=1)
     rows = bits.shape[1]
     planes = differences.view(np.uint8).reshape(len(bits), rows, size).transpose(0, 2, 1)
     shuffled = np.ascontiguousarray(planes)
@@ -153,7 +154,7 @@ def _encode_group(group: ColumnGroup) -> list[tuple[int, bytes]]:
         (_DIFFERENCE, compress(shuffled[at].data))
         if changes
         else (_CONSTANT, bits[at, :1].tobytes())
-        for at, changes in enumerate(changing.tolist())
+        for at, changes in enumerate(changing)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -84,7 +84,7 @@ class Database:
         return self._connection(write=True)
 
     @contextmanager
-    def _connection(self, *, write: bool) -> Iterator[Connection]:
+    def _connection(self, *, write: bool) -> Generator[Connection]:
         options: dict[str, Any] = {"vramscope_write": write}
         if not self.is_sqlite and not write:
             options["isolation_level"] = "REPEATABLE READ"

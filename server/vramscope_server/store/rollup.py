@@ -111,9 +111,10 @@ def _merge_floats(buckets: Buckets, starts: NDArray[np.intp], count: Counts) -> 
 
 def _last_known(buckets: Buckets, starts: NDArray[np.intp], all_known: bool) -> Column:
     if all_known:
-        return buckets.last[..., np.append(starts[1:], buckets.known.shape[-1]) - 1]
+        ends = np.concatenate((starts[1:], [buckets.known.shape[-1]]))
+        return buckets.last[..., ends - 1]
     positions = np.where(buckets.known > 0, np.arange(buckets.known.shape[-1]), -1)
-    latest = np.maximum.reduceat(positions, starts, axis=-1)
+    latest: NDArray[np.intp] = np.maximum.reduceat(positions, starts, axis=-1)
     unknown = UNKNOWN if buckets.last.dtype.kind == "i" else np.nan
     return np.where(latest >= 0, np.take_along_axis(buckets.last, latest, -1), unknown).astype(
         buckets.last.dtype

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def row(number: int, run: str) -> dict[str, Any]:
 def test_rows_come_back_newest_first_with_their_results(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     for number in range(5):
-        store.write_now(lambda c, n=number: audit.record(c, row(n, f"run-{n % 2}")))
+        store.write_now(partial(audit.record, row=row(number, f"run-{number % 2}")))
     store.write_now(lambda c: audit.set_result(c, "c3", "done"))
     listed = store.read_now(lambda c: audit.list_audit(c, limit=3))
     assert [entry["time_ns"] for entry in listed] == [4, 3, 2]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ def test_an_id_is_stored_once(store: Store) -> None:
 
 def test_states_and_what_is_unfinished(store: Store) -> None:
     for number in range(4):
-        store.write_now(lambda c, n=number: command_log.insert_command(c, "run-a", command(n)))
+        store.write_now(
+            partial(command_log.insert_command, run_id="run-a", command=command(number))
+        )
     store.write_now(lambda c: command_log.set_state(c, "c2", "done", 99))
     listed = store.read_now(lambda c: command_log.list_commands(c, "run-a", limit=3))
     assert [entry["id"] for entry in listed] == ["c3", "c2", "c1"]

@@ -2,18 +2,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from tests.support.streams import open_store
 from vramscope_server.store import events
 
 
 def test_events_by_time_kind_and_limit(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    for number in range(10):
-        store.write_now(
-            lambda c, n=number: events.add_event(
-                c, "run-a", None if n % 2 else n, 100 - n, f"kind-{n % 3}", n, "text", {"n": n}
+
+    def add_ten(connection: Connection) -> None:
+        for n in range(10):
+            rank = None if n % 2 else n
+            events.add_event(
+                connection, "run-a", rank, 100 - n, f"kind-{n % 3}", n, "text", {"n": n}
             )
-        )
+
+    store.write_now(add_ten)
     store.write_now(lambda c: events.add_event(c, "run-b", 0, 50, "other"))
     listed = store.read_now(lambda c: events.list_events(c, "run-a", limit=3))
     assert [event["time_ns"] for event in listed] == [98, 99, 100]  # the last three, oldest first

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import Connection, Executable, select, update
 
 from tests.support.streams import START_NS, open_store, register_stream, registration
 from vramscope_protocol.errors import ProtocolError
@@ -51,13 +52,16 @@ def test_a_stream_belongs_to_one_rank_of_one_run(store: Store, other: Register) 
     assert len(store.read_now(lambda c: runs.load_runs(c, 10))) == 1  # rolled back as a whole
 
 
+def execute(statement: Executable, connection: Connection) -> None:
+    connection.execute(statement)
+
+
 def test_the_runs_seen_last_are_loaded(store: Store) -> None:
     for number in range(5):
         register_stream(store, registration(f"s{number}", f"run-{number}"))
         seen = update(tables.streams).where(tables.streams.c.uid == f"s{number}")
-        store.write_now(
-            lambda c, seen=seen, n=number: c.execute(seen.values(last_seen_ns=100 - n)).close()
-        )
+        statement = seen.values(last_seen_ns=100 - number)
+        store.write_now(partial(execute, statement))
     loaded = store.read_now(lambda c: runs.load_runs(c, 2))
     assert {record.info.id for record in loaded} == {"run-0", "run-1"}
     assert [stream.uid for record in loaded for stream in record.streams] == ["s0", "s1"]

@@ -65,7 +65,8 @@ def store(tmp_path_factory: pytest.TempPathFactory, columns: Columns) -> Iterato
 
 
 def known(values: NDArray[Any]) -> NDArray[Any]:
-    return values[values != UNKNOWN] if values.dtype.kind == "i" else values[~np.isnan(values)]
+    is_known = values != UNKNOWN if values.dtype.kind == "i" else ~np.isnan(values)
+    return np.compress(is_known, values)
 
 
 def test_raw_samples_come_back_as_they_were(store: Store, columns: Columns) -> None:

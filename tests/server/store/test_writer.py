@@ -53,7 +53,8 @@ def submit(store: Store, *messages: Batch | Event | CommandUpdate | Goodbye) -> 
 
 
 def stored_times(store: Store) -> list[int]:
-    return store.series("run-a", 0, ["step"], points=10**6).time_ns.tolist()
+    times: list[int] = store.series("run-a", 0, ["step"], points=10**6).time_ns.tolist()
+    return times
 
 
 def row_count(store: Store, table: Any) -> int:
