@@ -95,7 +95,7 @@ def within_budget(step: Callable[[], object], server: ServerProcess) -> None:
     """Print the rate that the default cost budget leaves."""
     vramscope.attach(server.url, server.token, run="budget")
     steps_per_second(step, 12.0)
-    status = server.get("/api/v1/runs/budget").body["ranks"][0]["status"]
+    status = server.get("/api/v1/runs/budget")["ranks"][0]["status"]
     vramscope.detach()
     print(f"default budget: {status}")
 

@@ -33,7 +33,7 @@ class Config(Struct, frozen=True):
     run: str | None = None
     launch_id: str | None = None
     rate_hz: float = 10.0
-    cost_budget: float = 0.001
+    cost_budget: float = 0.005
     """CPU time that watching may take, as a fraction of one core."""
     fields: tuple[str, ...] | None = None
     """Series to stream; ``None`` is the documented default set."""

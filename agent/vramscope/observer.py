@@ -107,8 +107,9 @@ class Observer:
 
     def stop(self, timeout_s: float) -> None:
         """Stop sampling, put the last rows into the outbox and leave PyTorch as it was."""
-        self._sampler.stop(timeout_s)
+        # Hooks first: a step that ended after the sampler's last flush would lose its row.
         self._steps.remove()
+        self._sampler.stop(timeout_s)
         self._commands.close("the process ended before the command could run")
         for close in self._closers:
             close()
@@ -142,7 +143,7 @@ class Observer:
         self._steps.forget_after_fork()
 
     def _emulated_device(self, capacity_bytes: int) -> Device:
-        # Here and not above: it imports torch and numpy.
+        # Here and not above: it imports torch.
         from vramscope.emulation import start_emulation
 
         emulation = start_emulation(capacity_bytes)

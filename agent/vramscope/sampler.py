@@ -98,7 +98,7 @@ class Sampler:
         notices: Notices,
         offer_status: Callable[[AgentStatus], None],
         rate_hz: float = 10.0,
-        cost_budget: float = 0.001,
+        cost_budget: float = 0.005,
     ) -> None:
         self._device = device
         self._counters = counters

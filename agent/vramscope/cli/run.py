@@ -41,9 +41,8 @@ def execute(arguments: list[str]) -> int:
 
 
 def _check_emulation() -> None:
-    for name in ("torch", "numpy"):
-        if importlib.util.find_spec(name) is None:
-            raise Problem(f"--emulate needs {name}, which is not here; pip install {name}")
+    if importlib.util.find_spec("torch") is None:
+        raise Problem("--emulate needs torch, which is not here; pip install torch")
 
 
 def split_arguments(arguments: list[str]) -> tuple[list[str], Program | None]:

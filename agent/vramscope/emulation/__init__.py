@@ -1,6 +1,6 @@
 """A device that is not there: the tensors of a CPU script, laid out as a GPU would hold them.
 
-Only ``--emulate`` imports this package; it needs torch and numpy, which the agent does not.
+Only ``--emulate`` imports this package; it needs torch, which the agent does not.
 """
 
 from vramscope.emulation.emulation import Emulation, start_emulation
