@@ -113,7 +113,7 @@ def _last_known(buckets: Buckets, starts: NDArray[np.intp], all_known: bool) -> 
     if all_known:
         ends = np.concatenate((starts[1:], [buckets.known.shape[-1]]))
         return buckets.last[..., ends - 1]
-    order: NDArray[np.intp] = np.arange(buckets.known.shape[-1])
+    order = np.arange(int(buckets.known.shape[-1]))
     positions = np.where(buckets.known > 0, order, -1)
     latest: NDArray[np.intp] = np.maximum.reduceat(positions, starts, axis=-1)
     unknown = UNKNOWN if buckets.last.dtype.kind == "i" else np.nan
