@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,12 +24,13 @@ def run(command: list[str], **environment: str) -> tuple[int, str, str]:
         stderr=subprocess.PIPE,
         text=True,
         env=child_environment(OMP_NUM_THREADS="1", **environment),
-        start_new_session=True,
     ) as process:
         try:
             output, errors = process.communicate(timeout=100)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            # Not killed: torchrun ends its workers, which live in sessions of their own.
+            process.terminate()
+            process.communicate(timeout=60)
             raise
     return process.returncode, output, errors
 
