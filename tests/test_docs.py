@@ -16,6 +16,11 @@ TOP_LEVEL = "protocol|agent|analysis|server|frontend|tests|docs|examples|scripts
 PATH = re.compile(rf"(?<![\w/.])((?:{TOP_LEVEL})/[\w./-]+)")
 LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([\w-]+))?\)")
 
+NAMED_DEFAULTS = (
+    *("rate_hz", "cost_budget", "allow", "outbox_bytes", "spool_bytes"),
+    *("emulate", "capacity", "exit_timeout_s", "local_server"),
+)
+
 
 def page(name: str) -> str:
     return (ROOT / name).read_text()
@@ -62,6 +67,10 @@ def test_every_option_of_the_agent_is_documented() -> None:
         load_config({}, no_such_option=1)
     names = str(unknown.value).partition("expected one of: ")[2].split(", ")
     assert documented == {name: f"`VRAMSCOPE_{name.upper()}`" for name in names}
+    defaults = {name: cells[1] for name, cells in table(agent).items()}
+    given = {name: defaults[name].strip("`") for name in NAMED_DEFAULTS}
+    # Giving what is documented as the default changes nothing.
+    assert load_config({}, **given) == load_config({})
 
 
 def test_every_option_of_the_server_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
