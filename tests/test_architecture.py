@@ -59,6 +59,10 @@ A_PROGRAM_OF_ITS_OWN = "agent/vramscope/demo/train.py"
 # Source files without a test file of the same path, each with the reason.
 NO_TWIN: dict[str, str] = {
     "agent/vramscope/_version.py": "one constant; tests/test_package.py compares it",
+    "agent/vramscope/__main__.py": "one call; every test that starts a job runs it",
+    "agent/vramscope/cli/problem.py": "an exception; every test of a subcommand's refusal sees it",
+    "agent/vramscope/devices/device.py": "an interface; its implementations are tested",
+    "agent/vramscope/transport_limits.py": "numbers; tests/agent/test_transport.py sets each",
 }
 
 
