@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 
 def process_alive(pid: int) -> bool:
-    """Whether a process of that number exists on this machine."""
-    if pid <= 0:
-        return False
+    """Whether a process of that number runs on this machine.
+
+    A zombie does not run: a job that was killed stays one until its parent takes note, and its
+    connection is cut before that.
+    """
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
         return False
-    except PermissionError:  # it exists and belongs to someone else
-        return True
-    return True
+    except OSError:  # hidden from this user, or gone in the middle of the read
+        return Path(f"/proc/{pid}").exists()
+    # The name may hold anything, also brackets: the state is the first field behind the last one.
+    return stat.rpartition(")")[2].split()[:1] not in (["Z"], ["X"])

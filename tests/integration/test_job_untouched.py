@@ -64,6 +64,6 @@ def test_a_killed_job_becomes_lost_and_never_stays_live(server: ServerProcess) -
         assert run["state"] == "live"
     finally:
         job.kill()
-        job.wait(10)
+        finish(job)
     run = api.wait_for_run("killed-job", lambda run: run["state"] == "lost", "to be lost")
     assert run["ranks"][0]["exit_code"] is None
