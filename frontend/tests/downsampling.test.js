@@ -42,6 +42,12 @@ test("a range is refined where the rows at hand are too coarse for it", () => {
   assert.equal(rangeToRefine({ ...none, coarseBinWidth: 0 }, 0, 10, 600), null);
 });
 
+test("an answer that is coarser than wanted is not asked for again, a closer look is", () => {
+  const at_hand = { coarseBinWidth: 10, detail: { x0: 0, x1: 120, binWidth: 1 }, recentFrom: Infinity };
+  assert.equal(rangeToRefine(at_hand, 10, 110, 600), null);
+  assert.deepEqual(rangeToRefine(at_hand, 10, 30, 600), { x0: 10, x1: 30 });
+});
+
 test("what is at hand is not asked for again", () => {
   const detail = { x0: 0, x1: 1100, binWidth: 0 };
   assert.equal(rangeToRefine({ coarseBinWidth: 10, detail, recentFrom: Infinity }, 0, 1000, 600), null);

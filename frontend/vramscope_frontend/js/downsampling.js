@@ -29,6 +29,8 @@ export function rangeToRefine({ coarseBinWidth, detail, recentFrom }, x0, x1, wi
   const end = Math.min(x1, recentFrom);
   if (!(end > x0)) return null;
   const covered = detail !== null && detail.x0 <= x0 && detail.x1 >= end;
+  // Asked for this very stretch before: finer than that answer the server has nothing.
+  if (covered && detail.x1 - detail.x0 < 1.6 * (end - x0)) return null;
   const binWidth = covered ? detail.binWidth : coarseBinWidth;
   // A fifth of tolerance: servers answer in the bin widths that they keep, not in any.
   const wanted = (1.2 * (x1 - x0)) / pointsWanted(width_px);

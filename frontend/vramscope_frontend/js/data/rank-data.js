@@ -15,6 +15,8 @@ const RECENT_S = 600;
 const RECENT_ROWS = 7200;
 const REFINE_AFTER_MS = 120;
 const RELOAD_AFTER_MS = 15_000;
+/** After a refusal: a live run is redrawn four times a second and would ask each time. */
+const REST_AFTER_ERROR_MS = 5000;
 
 export class RankData {
   /**
@@ -34,16 +36,17 @@ export class RankData {
     /** @type {Error | null} */
     this.error = null;
     this.closing = new AbortController();
-    /** @type {AbortController | null} */
+    /** @type {{abort: AbortController, kind: Kind, x0: number, x1: number} | null} */
     this.refining = null;
     this.refine_timer = 0;
+    this.failed_ms = -Infinity;
     this.reloaded_ms = 0;
   }
 
   close() {
     clearTimeout(this.refine_timer);
     this.closing.abort();
-    this.refining?.abort();
+    this.refining?.abort.abort();
   }
 
   /** Fetch the whole run coarsely, then its newest minutes as finely as they can be shown. */
@@ -139,9 +142,12 @@ export class RankData {
    * @param {number} width_px
    */
   refine(kind, x0, x1, width_px) {
-    clearTimeout(this.refine_timer);
     const range = this[kind].rangeToRefine(x0, x1, width_px);
-    if (!range || !this.loaded) return;
+    if (!range || !this.loaded || performance.now() - this.failed_ms < REST_AFTER_ERROR_MS) return;
+    // A live run is redrawn several times while one answer is on its way: let it arrive.
+    const { refining } = this;
+    if (refining && refining.kind === kind && refining.x0 <= range.x0 && refining.x1 >= range.x1 && (refining.x1 - refining.x0) < 2 * (range.x1 - range.x0)) return;
+    clearTimeout(this.refine_timer);
     this.refine_timer = window.setTimeout(() => void this.fetchDetail(kind, range, width_px), REFINE_AFTER_MS);
   }
 
@@ -151,24 +157,27 @@ export class RankData {
    * @param {number} width_px
    */
   async fetchDetail(kind, range, width_px) {
-    this.refining?.abort();
-    const refining = new AbortController();
-    this.refining = refining;
+    this.refining?.abort.abort();
     // Some more on either side, so that a small pan does not ask again.
     const margin = (range.x1 - range.x0) * 0.1;
     const x0 = range.x0 - margin;
     const x1 = range.x1 + margin;
+    const refining = { abort: new AbortController(), kind, x0, x1 };
+    this.refining = refining;
     const points = pointsWanted(width_px * 1.2);
     try {
       const table = kind === "steps"
-        ? await this.fetchSteps(Math.max(0, Math.floor(x0)), Math.ceil(x1), points, refining.signal)
-        : await this.fetchSamples(Math.max(0, x0), x1, points, refining.signal);
+        ? await this.fetchSteps(Math.max(0, Math.floor(x0)), Math.ceil(x1), points, refining.abort.signal)
+        : await this.fetchSamples(Math.max(0, x0), x1, points, refining.abort.signal);
       this[kind].setDetail(x0, x1, table);
+      this.error = null;
     } catch (error) {
-      if (refining.signal.aborted) return;
+      if (refining.abort.signal.aborted) return;
       // The coarse rows stay on the screen; the reason is shown beside them.
       this.error = /** @type {Error} */ (error);
+      this.failed_ms = performance.now();
     }
+    this.refining = null;
     this.onChange();
   }
 }

@@ -1,0 +1,82 @@
+"""The JSDoc typedefs of the page name the same fields as the structs of the protocol."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from vramscope_frontend import STATIC_DIR
+from vramscope_protocol import live
+from vramscope_protocol.commands import COMMANDS, Receipt
+from vramscope_protocol.messages import AgentStatus, DeviceInfo
+from vramscope_protocol.series import SERIES
+
+JS = STATIC_DIR / "js"
+INLINE = re.compile(r"@typedef \{\{(?P<body>.*)\}\} (?P<name>\w+)")
+FIELD = re.compile(r"(?:^|, )(?P<name>\w+)\??: ")
+
+STRUCTS = [
+    live.SubscribeRuns,
+    live.SubscribeRun,
+    live.Unsubscribe,
+    live.Ping,
+    live.LiveHello,
+    live.ErrorBody,
+    live.Result,
+    DeviceInfo,
+    AgentStatus,
+]
+
+
+def typedefs() -> dict[str, set[str]]:
+    """Fields of every one-line typedef in messages.js."""
+    text = (JS / "messages.js").read_text("utf-8")
+    found: dict[str, set[str]] = {}
+    for match in INLINE.finditer(text):
+        body = match["body"]
+        # Commas inside of <...>, [...] and {...} do not separate fields.
+        while (flat := re.sub(r"[<{(\[][^<>{}()\[\]]*[>})\]]", "", body)) != body:
+            body = flat
+        found[match["name"]] = {field["name"] for field in FIELD.finditer(body)}
+    return found
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+def test_typedef_has_the_fields_of_its_struct(struct: type[msgspec.Struct]) -> None:
+    expected = set(struct.__struct_encode_fields__)
+    # An agent's status is a message on its own connection and a plain object inside of a rank.
+    if struct.__struct_config__.tag is not None and struct is not AgentStatus:
+        expected.add("type")
+    assert typedefs()[struct.__name__] == expected
+
+
+def test_receipt_has_the_fields_of_its_struct_and_the_time_that_the_server_adds() -> None:
+    assert typedefs()["Receipt"] == set(Receipt.__struct_encode_fields__) | {"time_ns"}
+
+
+def test_every_kind_of_event_that_the_protocol_names_has_a_typedef() -> None:
+    named = set(re.findall(r"``(\w+)``", live.SubscribeRun.__doc__ or "")) - {"kind"}
+    assert "samples" in named
+    text = (JS / "messages.js").read_text("utf-8")
+    kinds = set(re.findall(r'kind: "(\w+)"', text))
+    assert named <= kinds
+
+
+def test_the_page_offers_exactly_the_commands_that_exist() -> None:
+    text = (JS / "commands" / "catalogue.js").read_text("utf-8")
+    entries = re.findall(
+        r'name: "([^"]+)".*?needsControl: (true|false),\s*dryRun: (true|false)', text, re.DOTALL
+    )
+    offered = {name: (control == "true", dry == "true") for name, control, dry in entries}
+    assert offered == {
+        spec.name: (spec.right == "control", spec.dry_run) for spec in COMMANDS.values()
+    }
+
+
+def test_the_page_asks_only_for_series_that_exist() -> None:
+    text = (JS / "fields.js").read_text("utf-8")
+    asked = set(re.findall(r'= "([a-z_.]+)";', text))
+    assert asked
+    assert asked <= set(SERIES)
