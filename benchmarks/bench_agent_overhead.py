@@ -107,7 +107,8 @@ import time, torch, pathlib
 def rss_mib():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096 / 2**20
 before_mib, begin_s = rss_mib(), time.perf_counter()
-import vramscope.agent, vramscope.session, vramscope.transport, websockets.sync.client, pynvml
+import vramscope.agent, vramscope.session, vramscope.transport.transport
+import websockets.sync.client, pynvml
 took_ms = 1000 * (time.perf_counter() - begin_s)
 print(f"import: {took_ms:.0f} ms and {rss_mib() - before_mib:.1f} MiB on top of torch")
 """

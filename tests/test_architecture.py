@@ -62,7 +62,7 @@ NO_TWIN: dict[str, str] = {
     "agent/vramscope/__main__.py": "one call; every test that starts a job runs it",
     "agent/vramscope/cli/problem.py": "an exception; every test of a subcommand's refusal sees it",
     "agent/vramscope/devices/device.py": "an interface; its implementations are tested",
-    "agent/vramscope/transport_limits.py": "numbers; tests/agent/test_transport.py sets each",
+    "agent/vramscope/transport/limits.py": "numbers; the tests of transport.py set each",
 }
 
 

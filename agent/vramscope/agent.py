@@ -10,19 +10,19 @@ from typing import Final
 
 import msgspec
 
-from vramscope.clock import Clock
 from vramscope.config import Config
 from vramscope.guard import guarded
 from vramscope.identity import Identity
 from vramscope.lifecycle import Ending
-from vramscope.losses import Losses
+from vramscope.local.target_finder import TargetFinder
 from vramscope.notices import Notices
 from vramscope.observer import Observer
-from vramscope.outbox import Outbox
-from vramscope.spool import Spool, remove_stale_spools
-from vramscope.target_finder import TargetFinder
-from vramscope.transport import Target, Transport
-from vramscope.transport_limits import TransportLimits
+from vramscope.outbox.losses import Losses
+from vramscope.outbox.outbox import Outbox
+from vramscope.outbox.spool import Spool, remove_stale_spools
+from vramscope.sampling.clock import Clock
+from vramscope.transport.limits import TransportLimits
+from vramscope.transport.transport import Target, Transport
 from vramscope_protocol.messages import (
     AgentStatus,
     Command,

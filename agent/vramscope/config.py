@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from vramscope.address import AddressError, ServerAddress, parse_address
+from vramscope.transport.address import AddressError, ServerAddress, parse_address
 from vramscope_protocol.commands import COMMANDS
 
 Allow = Literal["observe", "control"]

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
-from vramscope.clock import Clock
 from vramscope.collectors.allocator import AllocatorCounters
 from vramscope.collectors.host import HostCollector
 from vramscope.collectors.nvml import NvmlMonitor
@@ -19,9 +18,10 @@ from vramscope.devices.cuda import CudaDevice
 from vramscope.devices.device import Device
 from vramscope.identity import Identity
 from vramscope.notices import Notices
-from vramscope.outbox import Outbox
-from vramscope.sampler import Sampler
-from vramscope.steps import StepTracker
+from vramscope.outbox.outbox import Outbox
+from vramscope.sampling.clock import Clock
+from vramscope.sampling.sampler import Sampler
+from vramscope.steps.tracker import StepTracker
 from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo
 
 

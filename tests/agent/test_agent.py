@@ -14,7 +14,7 @@ from vramscope.agent import Agent
 from vramscope.config import load_config
 from vramscope.identity import identify
 from vramscope.lifecycle import Ending
-from vramscope.outbox import Outbox
+from vramscope.outbox.outbox import Outbox
 from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo, Event, Goodbye, Register
 
 

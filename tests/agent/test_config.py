@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from vramscope.address import ServerAddress
 from vramscope.config import OPTIONS, Config, ConfigError, load_config, parse_size
+from vramscope.transport.address import ServerAddress
 
 
 def test_without_anything_every_option_has_its_default() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vramscope.clock import Clock
+from vramscope.sampling.clock import Clock
 
 START_NS = 1_700_000_000_000_000_000
 

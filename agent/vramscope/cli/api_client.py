@@ -10,10 +10,10 @@ import urllib.parse
 import urllib.request
 from typing import Any, Final
 
-from vramscope.address import ServerAddress
 from vramscope.cli.problem import Problem
 from vramscope.config import ConfigError, load_config
-from vramscope.runtime_file import read_local_server
+from vramscope.local.runtime_file import read_local_server
+from vramscope.transport.address import ServerAddress
 from vramscope_protocol.errors import AUTH_FAILED, TOKEN_EXPIRED
 
 _TIMEOUT_S: Final = 10.0

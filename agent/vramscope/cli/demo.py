@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import secrets
 import signal
@@ -14,12 +15,12 @@ import webbrowser
 from pathlib import Path
 from typing import IO, Final
 
-from vramscope.address import DEFAULT_PORT
 from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
 from vramscope.cli.serve import check_server_extra
-from vramscope.local_server import server_command
+from vramscope.local.local_server import server_command
 from vramscope.notices import PREFIX
+from vramscope.transport.address import DEFAULT_PORT
 
 _START_TIMEOUT_S: Final = 30.0
 _STOP_TIMEOUT_S: Final = 5.0
@@ -95,6 +96,9 @@ def _wait_for_address(server: subprocess.Popen[bytes]) -> str:
     reader.join(_START_TIMEOUT_S)
     line = lines[0].strip() if lines else ""
     if not line.startswith(f"{PREFIX}http"):
+        if lines and not line:  # it closed its output: it is about to be gone, if it is not yet
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(_STOP_TIMEOUT_S)
         if server.poll() is not None:
             # It has said on stderr what is wrong; a second line would say less.
             raise SystemExit(server.returncode or 1)

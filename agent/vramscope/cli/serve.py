@@ -6,7 +6,7 @@ import os
 import sys
 
 from vramscope.cli.problem import Problem
-from vramscope.local_server import INSTALL_HINT, missing_server_extra, server_command
+from vramscope.local.local_server import INSTALL_HINT, missing_server_extra, server_command
 
 
 def execute(arguments: list[str]) -> int:

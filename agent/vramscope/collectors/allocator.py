@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final
 
-from vramscope.clock import Clock
 from vramscope.devices.device import Device
 from vramscope.notices import Notices
+from vramscope.sampling.clock import Clock
 from vramscope_protocol.codec import MAX_FIELDS
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import Field

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from vramscope.clock import Clock
+from vramscope.sampling.clock import Clock
 from vramscope_protocol.columns import UNKNOWN
 
 _INTERVAL_NS: Final = 500_000_000

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, Final
 
-from vramscope.clock import Clock
 from vramscope.collectors.nvml_library import Handle, NvmlLibrary
 from vramscope.devices.device import DeviceMemory
 from vramscope.devices.visible import visible_devices
+from vramscope.sampling.clock import Clock
 from vramscope_protocol.columns import UNKNOWN
 
 MEMORY_INTERVAL_NS: Final = 250_000_000

@@ -13,8 +13,8 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct, structs
 
-from vramscope.clock import Clock
 from vramscope.guard import Attempt, summary
+from vramscope.sampling.clock import Clock
 from vramscope_protocol.commands import Receipt, check_params, command_spec
 from vramscope_protocol.errors import VramscopeError
 from vramscope_protocol.messages import Command, CommandUpdate

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from vramscope.import_watcher import is_imported
+from vramscope.steps.import_watcher import is_imported
 
 _MODULES = ("torch", "torch.cuda.memory", "torch.cuda.graphs")
 _BEGIN = (

@@ -1,0 +1,1 @@
+"""The server of this machine: found through its runtime file, or started."""

@@ -1,0 +1,1 @@
+"""What is not delivered yet: one ordered queue over memory and disk."""

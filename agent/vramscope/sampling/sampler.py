@@ -1,0 +1,250 @@
+"""The sampler thread: reads the collectors on a clock, within a budget of its own CPU time.
+
+Wiring (agent.py): construct with every part below, ``start``; at the end ``stop``, which joins
+the thread and then flushes the last rows into the outbox, before the goodbye is put there. The
+sampler drives the others: each turn runs the commands that only read and lets late ones expire;
+four times a second rows are flushed and the outbox spills; once a second the step hooks are
+looked after and the status goes out.
+
+A turn costs little by itself (7 us) and much by coming seldom: with cold caches, and with the
+wake-up, 100 to 250 us of CPU time. So a turn does nothing that could be done less often.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from vramscope.collectors.allocator import AllocatorCounters, Layout, StatsPoller
+from vramscope.collectors.host import HostCollector
+from vramscope.collectors.self_cost import CpuMeter, SelfCost
+from vramscope.commands.queue import CommandQueue
+from vramscope.devices.device import Device
+from vramscope.guard import error_count, guarded
+from vramscope.notices import Notices
+from vramscope.sampling.clock import Clock, Deadlines
+from vramscope.sampling.cost_budget import CostBudget
+from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
+from vramscope.steps.tracker import StepTracker
+from vramscope_protocol.messages import AgentStatus, Field
+from vramscope_protocol.series import STEP, TIME_NS, unit_of
+
+THREAD_NAME: Final = "vramscope-sampler"
+MAX_RATE_HZ: Final = 100.0
+FLUSH_INTERVAL_S: Final = 0.25
+STATUS_INTERVAL_S: Final = 1.0
+
+_DEVICE_NAMES: Final = (
+    "device.total_bytes",
+    "device.used_bytes",
+    "device.free_bytes",
+    "device.process_bytes",
+    "device.other_bytes",
+    "device.utilization_percent",
+    "device.power_mw",
+    "device.temperature_c",
+)
+_AGENT_NAMES: Final = ("host.rss_bytes", "agent.sample_us", "agent.cpu_us")
+
+
+class SamplerOutbox(RowSink, Protocol):
+    """What the sampler needs of the outbox."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that wait in memory."""
+        ...
+
+    @property
+    def spool_bytes(self) -> int:
+        """Bytes that wait on disk."""
+        ...
+
+    def spill(self) -> None:
+        """Move what does not fit in memory to disk."""
+        ...
+
+
+class Sampler:
+    """Samples one device.
+
+    Args:
+        device: what is sampled.
+        counters: which allocator counters a row has.
+        outbox: takes the rows.
+        clock: for times and deadlines.
+        steps: knows the step, and has rows of its own to flush.
+        commands: runs what only reads.
+        host: memory of the process on the host.
+        self_cost: what the agent costs.
+        notices: what is degraded.
+        offer_status: takes the agent's status, about once a second.
+        rate_hz: samples a second, at most 100.
+        cost_budget: CPU time allowed to this thread, as a fraction of one core.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        counters: AllocatorCounters,
+        outbox: SamplerOutbox,
+        *,
+        clock: Clock,
+        steps: StepTracker,
+        commands: CommandQueue,
+        host: HostCollector,
+        self_cost: SelfCost,
+        notices: Notices,
+        offer_status: Callable[[AgentStatus], None],
+        rate_hz: float = 10.0,
+        cost_budget: float = 0.005,
+    ) -> None:
+        self._device = device
+        self._counters = counters
+        self._outbox = outbox
+        self._clock = clock
+        self._steps = steps
+        self._commands = commands
+        self._host = host
+        self._self_cost = self_cost
+        self._notices = notices
+        self._offer_status = offer_status
+        self._poller = StatsPoller(device, clock, notices)
+        self._rows = RowBuffer("sample", outbox)
+        self._columns: tuple[Layout, FieldSet] | None = None
+        self._budget = CostBudget(min(rate_hz, MAX_RATE_HZ), cost_budget)
+        now_ns = clock.monotonic_ns()
+        self._samples = Deadlines(1 / self._budget.rate_hz, now_ns)
+        self._flushes = Deadlines(FLUSH_INTERVAL_S, now_ns)
+        self._statuses = Deadlines(STATUS_INTERVAL_S, now_ns)
+        self._last_status: tuple[int, int] | None = None
+        # Released to stop. A bare lock, because an Event's wait costs half as much again, at
+        # every turn.
+        self._stop = threading.Lock()
+        self._stop.acquire()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> bool:
+        """End the thread and flush the last rows; whether it ended in time."""
+        if self._stop.locked():
+            self._stop.release()
+        ended = True
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+            ended = not self._thread.is_alive()
+        if ended:
+            # A flush beside a thread that is stuck could send a row twice.
+            with guarded("last flush"):
+                self.flush()
+        return ended
+
+    def set_rate_hz(self, rate_hz: float) -> None:
+        """Wish for another rate; the budget still holds."""
+        self._budget.set_wanted_rate_hz(min(rate_hz, MAX_RATE_HZ))
+        self._samples.set_interval_s(1 / self._budget.rate_hz)
+
+    def flush(self) -> None:
+        """Hand every row to the outbox."""
+        self._rows.flush()
+        self._steps.flush()
+
+    def tick(self) -> None:
+        """One turn: a sample, and what is due besides."""
+        now_ns = self._clock.monotonic_ns()
+        self._samples.take(now_ns)
+        with guarded("sample"):
+            self._sample()
+        with guarded("commands"):
+            self._commands.run_on_agent_thread(self._steps.step)
+        if self._flushes.wait_s(now_ns) == 0:
+            self._flushes.take(now_ns)
+            with guarded("flush"):
+                self.flush()
+                self._outbox.spill()
+        if self._statuses.wait_s(now_ns) == 0:
+            self._statuses.take(now_ns)
+            with guarded("step hooks"):
+                self._steps.poll()
+            with guarded("status"):
+                self._send_status(now_ns)
+
+    def _run(self) -> None:
+        with guarded("sampler thread"):
+            meter = CpuMeter()
+            while not self._stop.acquire(timeout=self._wait_s()):
+                meter.begin()
+                self.tick()
+                self._account(meter.end())
+
+    def _wait_s(self) -> float:
+        return self._samples.wait_s(self._clock.monotonic_ns())
+
+    def _account(self, cpu_ns: int) -> None:
+        self._self_cost.add_sampler_ns(cpu_ns)
+        if self._budget.account(cpu_ns, self._clock.monotonic_ns()):
+            self._samples.set_interval_s(1 / self._budget.rate_hz)
+
+    def _sample(self) -> None:
+        start_ns = self._clock.monotonic_ns()
+        # Stamped before the values are read: reading the driver's side takes longer.
+        time_ns = self._clock.time_ns()
+        step = self._steps.step
+        layout, counters = self._counters.read(self._poller.poll())
+        device = self._device.device_memory()
+        rss_bytes = self._host.rss_bytes()
+        cpu_us = self._self_cost.cpu_ns() // 1000
+        sample_us = (self._clock.monotonic_ns() - start_ns) // 1000
+        row = [
+            time_ns,
+            step,
+            *counters,
+            device.total_bytes,
+            device.used_bytes,
+            device.free_bytes,
+            device.process_bytes,
+            device.other_bytes,
+            device.utilization_percent,
+            device.power_mw,
+            device.temperature_c,
+            rss_bytes,
+            sample_us,
+            cpu_us,
+        ]
+        self._rows.append(self._field_set(layout), row)
+
+    def _field_set(self, layout: Layout) -> FieldSet:
+        columns = self._columns
+        if columns is None or columns[0] is not layout:
+            names = (TIME_NS, STEP, *layout.keys, *_DEVICE_NAMES, *_AGENT_NAMES)
+            columns = (layout, FieldSet([Field(name, "q", unit_of(name)) for name in names]))
+            self._columns = columns
+        return columns[1]
+
+    def _send_status(self, now_ns: int) -> None:
+        cpu_ns = self._self_cost.cpu_ns()
+        # The first status comes at once, to show that the agent is there: what it has cost so
+        # far is the loading of libraries, which is not what watching costs.
+        last_ns, last_cpu_ns = self._last_status or (0, cpu_ns)
+        self._last_status = (now_ns, cpu_ns)
+        rate_hz = self._budget.rate_hz
+        if rate_hz < self._budget.wanted_rate_hz:
+            share = f"{self._budget.fraction:.1%} of a core"
+            self._notices.note("budget", f"sampling at {rate_hz:.1f} Hz to stay within {share}")
+        else:
+            self._notices.clear("budget")
+        self._offer_status(
+            AgentStatus(
+                rate_hz=rate_hz,
+                cost_fraction=(cpu_ns - last_cpu_ns) / (now_ns - last_ns),
+                outbox_bytes=self._outbox.memory_bytes,
+                spool_bytes=self._outbox.spool_bytes,
+                guard_errors=error_count(),
+                notes=self._notices.texts(),
+            )
+        )

@@ -1,0 +1,1 @@
+"""Where an optimizer step ends, and the exact row taken there."""

@@ -1,0 +1,205 @@
+"""Counts training steps, writes one exact row at the end of each, and lets commands run there.
+
+Wiring (agent.py): construct with the device, the counters and the outbox; ``install`` on attach;
+give the tracker to the sampler, which calls ``poll`` and ``flush``; ``remove`` on detach.
+
+What ends a step, in order of trust: the user's own ``vramscope.step()``; optimizer steps; batches
+fetched from a ``DataLoader`` when there are no optimizer steps. A step that ``GradScaler`` skips
+is no optimizer step, and does not count.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from vramscope.collectors.allocator import AllocatorCounters, Layout
+from vramscope.collectors.self_cost import CpuMeter, SelfCost
+from vramscope.devices.device import Device
+from vramscope.notices import Notices
+from vramscope.sampling.clock import Clock
+from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
+from vramscope.steps.boundaries import BackwardOptimizers, OptimizerCycle
+from vramscope.steps.torch_hooks import LOADER_MODULE, TorchHooks
+from vramscope.steps.user_values import UserValues
+from vramscope_protocol.columns import UNKNOWN
+from vramscope_protocol.messages import Field
+from vramscope_protocol.series import STEP, TIME_NS, unit_of
+
+BATCH_FALLBACK_S: Final = 30.0
+"""Without any optimizer step for this long after torch's DataLoader is there, batches count."""
+
+Source = Literal["optimizer", "batch", "user"]
+
+
+class StepTracker:
+    """Knows which step the job is in.
+
+    Args:
+        device: read at every boundary.
+        counters: which counters a row has.
+        outbox: takes the rows.
+        clock: for times and durations.
+        notices: told when steps are counted in an unusual way.
+        self_cost: charged with the time that the hooks take.
+        run_commands: called at every boundary, on the training thread, with the step's number.
+        on_boundary: called before the row is taken, on the training thread.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        counters: AllocatorCounters,
+        outbox: RowSink,
+        *,
+        clock: Clock,
+        notices: Notices,
+        self_cost: SelfCost,
+        run_commands: Callable[[int], None],
+        on_boundary: Callable[[], None] | None = None,
+    ) -> None:
+        self._device = device
+        self._counters = counters
+        self._clock = clock
+        self._notices = notices
+        self._self_cost = self_cost
+        self._run_commands = run_commands
+        self._on_boundary = on_boundary
+        self._rows = RowBuffer("step", outbox)
+        self._user_values = UserValues(notices)
+        self._hooks = TorchHooks(self._after_optimizer_step, self._before_batch)
+        self._source: Source | None = None
+        self._cycle = OptimizerCycle()
+        self._backward = BackwardOptimizers()
+        self._last_boundary_ns: int | None = None
+        self._loader_since_ns: int | None = None
+        self._columns: tuple[Layout, tuple[Field, ...], FieldSet] | None = None
+        # Taken without waiting: garbage collection may step an optimizer inside our own hook.
+        self._at_boundary = threading.Lock()
+        self.step = 0
+        """Steps finished so far."""
+
+    def install(self) -> None:
+        """Hook the optimizers, now or when the job imports torch."""
+        self._hooks.install()
+
+    def remove(self) -> None:
+        """Take every hook out of PyTorch."""
+        self._hooks.remove()
+
+    def forget_after_fork(self) -> None:
+        """In a forked child: be idle from now on, without taking a lock."""
+        self._hooks.forget_after_fork()
+
+    def poll(self) -> None:
+        """Look after the hooks; on the sampler thread."""
+        self._hooks.poll()
+        if self._source is not None or LOADER_MODULE not in sys.modules:
+            return
+        now_ns = self._clock.monotonic_ns()
+        if self._loader_since_ns is None:
+            self._loader_since_ns = now_ns
+        elif now_ns - self._loader_since_ns > BATCH_FALLBACK_S * 1e9:
+            self._hooks.watch_batches()
+
+    def flush(self) -> None:
+        """Hand the rows to the outbox; on the sampler thread."""
+        self._rows.flush()
+
+    def log(self, values: Mapping[str, Any]) -> None:
+        """Add the user's numbers to the row of the step that ends next."""
+        self._user_values.log(values)
+
+    def mark_step(self) -> None:
+        """The user says that a step has ended. From the first call on, only the user counts."""
+        first = self._source != "user"
+        counted = first and self._source == "optimizer" and not self._backward.is_pending()
+        self._source = "user"
+        if first:
+            self._hooks.ignore_batches()
+            self._notices.clear("steps")
+        # The optimizer's own hook has counted this very step already.
+        if not counted:
+            self._end_step()
+
+    def _after_optimizer_step(self, optimizer: Any) -> None:
+        if self._source == "user":
+            return
+        if self._source != "optimizer":
+            self._source = "optimizer"
+            self._hooks.ignore_batches()
+            self._notices.clear("steps")
+        if _in_backward():
+            self._after_backward_step(optimizer)
+        elif self._cycle.ends_step(id(optimizer)):
+            self._end_step()
+
+    def _after_backward_step(self, optimizer: Any) -> None:
+        if self._backward.comes_round(id(optimizer)):
+            # No batch was fetched in between. The step is counted here, one backward pass late;
+            # commands find the device busy and wait.
+            self._end_step()
+            self._backward.comes_round(id(optimizer))
+        if not self._hooks.watch_batches():
+            self._notices.note(
+                "steps",
+                "the optimizer steps inside the backward pass: call vramscope.step() after it, "
+                "or commands cannot run",
+            )
+
+    def _before_batch(self) -> None:
+        if self._backward.is_pending() and not _in_backward():
+            self._end_step()
+        elif self._source in (None, "batch") and _is_main_thread():
+            if self._source is None:
+                self._source = "batch"
+                self._notices.note(
+                    "steps", "no optimizer step seen: batches of the DataLoader count as steps"
+                )
+            self._end_step()
+
+    def _end_step(self) -> None:
+        if not self._at_boundary.acquire(blocking=False):
+            return
+        try:
+            meter = CpuMeter()
+            self._backward.ended()
+            if self._on_boundary is not None:
+                self._on_boundary()
+            self.step += 1
+            self._append_row()
+            self._self_cost.add_hook_ns(meter.end())
+            # Not ours to account for: the user asked for what runs here.
+            self._run_commands(self.step)
+        finally:
+            self._at_boundary.release()
+
+    def _append_row(self) -> None:
+        layout, values = self._counters.read(self._device.memory_stats())
+        now_ns = self._clock.monotonic_ns()
+        last_ns = self._last_boundary_ns
+        self._last_boundary_ns = now_ns
+        duration_us = UNKNOWN if last_ns is None else (now_ns - last_ns) // 1000
+        row = [self._clock.time_ns(), self.step, *values, duration_us, *self._user_values.take()]
+        self._rows.append(self._field_set(layout), row)
+
+    def _field_set(self, layout: Layout) -> FieldSet:
+        columns = self._columns
+        user_fields = self._user_values.fields
+        if columns is None or columns[0] is not layout or columns[1] is not user_fields:
+            names = (TIME_NS, STEP, *layout.keys, "step.duration_us")
+            fields = [Field(name, "q", unit_of(name)) for name in names]
+            columns = (layout, user_fields, FieldSet([*fields, *user_fields]))
+            self._columns = columns
+        return columns[2]
+
+
+def _in_backward() -> bool:
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and torch._C._current_graph_task_id() != -1
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

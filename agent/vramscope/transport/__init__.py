@@ -1,0 +1,1 @@
+"""The connection to the server, on threads of its own."""

@@ -1,0 +1,143 @@
+"""What is said on one connection, from the opening frames to whatever ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from vramscope.outbox.losses import TOO_LARGE
+from vramscope.outbox.outbox import Outbox
+from vramscope.transport.connection import Connection
+from vramscope.transport.limits import TransportLimits
+from vramscope_protocol.codec import encode
+from vramscope_protocol.errors import BAD_MESSAGE, TIMEOUT, ProtocolError
+from vramscope_protocol.messages import Ack, AgentStatus, Command, ServerMessage, Welcome
+from vramscope_protocol.session import AgentSession, State
+
+
+class Conversation:
+    """Sends the outbox over one connection and takes the answers.
+
+    Args:
+        session: protocol state of the connection.
+        outbox: what to send.
+        limits: bounds.
+        next_status: the status that is due, if one is; called once a turn.
+        on_command: takes a command; must return quickly.
+        on_welcome: called when the server has taken the stream.
+        on_progress: called with each acknowledgement.
+    """
+
+    def __init__(
+        self,
+        session: AgentSession,
+        outbox: Outbox,
+        limits: TransportLimits,
+        *,
+        next_status: Callable[[], AgentStatus | None],
+        on_command: Callable[[Command], None],
+        on_welcome: Callable[[], None],
+        on_progress: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._outbox = outbox
+        self._limits = limits
+        self._next_status = next_status
+        self._on_command = on_command
+        self._on_welcome = on_welcome
+        self._on_progress = on_progress
+        self._sent_tables: set[int] = set()
+        self._last_progress_s = 0.0
+
+    def hold(self, connection: Connection, is_over: Callable[[], bool]) -> None:
+        """Talk until the connection ends or ``is_over`` says so. Transport thread.
+
+        Raises:
+            ProtocolError: the server does not keep to the protocol or its times.
+            OSError, WebSocketException, VramscopeError: the connection ended.
+        """
+        for frame in self._session.opening_frames():
+            connection.send(frame)
+        self._wait_for_welcome(connection, is_over)
+        losses_version = -1
+        self._last_progress_s = time.monotonic()
+        while not (is_over() or connection.is_closed):
+            # Losses first: a goodbye among the entries may be the last thing that is read.
+            if self._outbox.losses.version != losses_version:
+                losses_version = self._outbox.losses.version
+                connection.send(encode(self._outbox.losses.message()))
+            self._send_entries(connection)
+            status = self._next_status()
+            if status is not None:
+                connection.send(encode(status))
+            self._outbox.wakeup.wait(self._time_to_wait_s())
+        if connection.error is not None:
+            raise connection.error
+
+    def take(self, message: ServerMessage) -> None:
+        """Act on a message of the server. Receiver thread.
+
+        Raises:
+            ProtocolError: it acknowledges what was never sent.
+        """
+        if isinstance(message, Ack):
+            self._take_ack(message.seq)
+        elif isinstance(message, Command):
+            self._on_command(message)
+        elif isinstance(message, Welcome):
+            self._take_ack(message.last_seq)
+            self._on_welcome()
+            self._outbox.wakeup.set()
+
+    def _take_ack(self, seq: int) -> None:
+        was_full = self._outbox.unacked_bytes >= self._limits.window_bytes
+        if not self._outbox.acked(seq):
+            raise ProtocolError(
+                BAD_MESSAGE, f"expected the number of a message that was sent, got {seq}"
+            )
+        self._last_progress_s = time.monotonic()
+        self._on_progress()
+        if was_full:
+            self._outbox.wakeup.set()
+
+    def _wait_for_welcome(self, connection: Connection, is_over: Callable[[], bool]) -> None:
+        deadline_s = time.monotonic() + self._limits.welcome_timeout_s
+        while self._session.state is State.WELCOME and not (is_over() or connection.is_closed):
+            remaining_s = deadline_s - time.monotonic()
+            if remaining_s <= 0:
+                raise ProtocolError(
+                    TIMEOUT,
+                    f"expected a welcome within {self._limits.welcome_timeout_s:g} s, got none",
+                )
+            self._outbox.wakeup.wait(remaining_s)
+        if connection.error is not None:
+            raise connection.error
+
+    def _send_entries(self, connection: Connection) -> None:
+        outbox = self._outbox
+        while outbox.unacked_bytes < self._limits.window_bytes and not connection.is_closed:
+            if outbox.unacked_bytes == 0:
+                self._last_progress_s = time.monotonic()
+            entry = outbox.next_unsent()
+            if entry is None:
+                return
+            if len(entry.frame) > self._session.max_message_bytes:
+                outbox.drop_sent(entry, TOO_LARGE)
+                continue
+            table = outbox.tables.get(entry.table)
+            if table is not None and table.table not in self._sent_tables:
+                connection.send(encode(table))
+                self._sent_tables.add(table.table)
+            connection.send(entry.frame)
+
+    def _time_to_wait_s(self) -> float:
+        """Time to the next thing to do; raises when the server owes an acknowledgement."""
+        if self._outbox.unacked_bytes == 0:
+            return self._limits.idle_wait_s
+        overdue_s = time.monotonic() - self._last_progress_s - self._limits.ack_timeout_s
+        if overdue_s >= 0:
+            raise ProtocolError(
+                TIMEOUT,
+                f"expected an acknowledgement within {self._limits.ack_timeout_s:g} s, got none",
+            )
+        return min(self._limits.idle_wait_s, -overdue_s)

@@ -1,0 +1,195 @@
+"""The hooks in the real PyTorch: they call, they survive, and they go without a trace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from vramscope.steps.torch_hooks import TorchHooks
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def seen() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def hooks(seen: list[Any]) -> Iterator[TorchHooks]:
+    hooks = TorchHooks(seen.append, lambda: seen.append("batch"))
+    yield hooks
+    hooks.remove()
+
+
+def an_optimizer() -> Any:
+    import torch
+
+    parameter = torch.nn.Parameter(torch.ones(2))
+    parameter.grad = torch.ones(2)
+    return torch.optim.SGD([parameter], lr=0.1)
+
+
+def loader(batches: int = 3) -> Any:
+    import torch
+
+    return torch.utils.data.DataLoader(torch.arange(batches), batch_size=1)
+
+
+def test_it_calls_with_the_optimizer_that_stepped_also_an_older_one(
+    hooks: TorchHooks, seen: list[Any]
+) -> None:
+    older = an_optimizer()
+    hooks.install()
+    newer = an_optimizer()
+    older.step()
+    newer.step()
+    assert seen == [older, newer]
+
+
+def test_removed_it_leaves_pytorch_as_it_was(hooks: TorchHooks, seen: list[Any]) -> None:
+    from torch.optim import optimizer
+    from torch.utils.data import dataloader
+
+    before = (
+        dict(optimizer._global_optimizer_post_hooks),
+        dataloader._BaseDataLoaderIter.__next__,
+    )
+    hooks.install()
+    hooks.watch_batches()
+    hooks.remove()
+    hooks.poll()
+    an_optimizer().step()
+    assert seen == []
+    assert before == (
+        dict(optimizer._global_optimizer_post_hooks),
+        dataloader._BaseDataLoaderIter.__next__,
+    )
+
+
+@pytest.mark.expects_guarded_errors
+def test_an_error_of_ours_does_not_reach_the_step(hooks: TorchHooks) -> None:
+    failing = TorchHooks(lambda optimizer: [][0], lambda: None)
+    failing.install()
+    try:
+        an_optimizer().step()
+    finally:
+        failing.remove()
+
+
+def test_batches_are_seen_only_when_asked_for(hooks: TorchHooks, seen: list[Any]) -> None:
+    hooks.install()
+    assert len(list(loader())) == 3
+    assert seen == []
+    assert hooks.watch_batches()
+    assert hooks.watch_batches()
+    assert len(list(loader())) == 3
+    assert seen == ["batch"] * 4  # the fourth call found the end
+    hooks.ignore_batches()
+    assert len(list(loader())) == 3
+    assert len(seen) == 4
+
+
+def test_a_hook_is_never_added_while_pytorch_runs_its_hooks(seen: list[Any]) -> None:
+    """Adding one then would raise "mutated during iteration" in the job."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    inside, go_on = threading.Event(), threading.Event()
+
+    def slow_hook_of_the_job(*_: Any) -> None:
+        inside.set()
+        assert go_on.wait(10)
+
+    handles = [
+        register_optimizer_step_post_hook(hook) for hook in (slow_hook_of_the_job, lambda *_: None)
+    ]
+    optimizer = an_optimizer()
+    errors: list[BaseException] = []
+
+    def job() -> None:
+        try:
+            optimizer.step()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=job)
+    hooks = TorchHooks(seen.append, lambda: None)
+    try:
+        thread.start()
+        assert inside.wait(10)
+        hooks.install()
+        hooks.poll()
+        go_on.set()
+        thread.join(10)
+        assert errors == []
+        hooks.poll()
+        optimizer.step()
+        assert seen == [optimizer]
+    finally:
+        go_on.set()
+        hooks.remove()
+        for handle in handles:
+            handle.remove()
+
+
+def test_in_a_forked_child_the_hooks_are_idle(
+    hooks: TorchHooks, monkeypatch: pytest.MonkeyPatch, seen: list[Any]
+) -> None:
+    hooks.install()
+    hooks.watch_batches()
+    parent = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    an_optimizer().step()
+    list(loader())
+    assert seen == []
+
+
+def test_forgotten_after_a_fork_they_stay_idle_whatever_the_pid(
+    hooks: TorchHooks, seen: list[Any]
+) -> None:
+    hooks.install()
+    hooks.forget_after_fork()
+    an_optimizer().step()
+    assert seen == []
+
+
+# PyTorch's own compiler imports what PyTorch itself has deprecated.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_compiled_step_calls_the_hook_too(hooks: TorchHooks, seen: list[Any]) -> None:
+    import torch
+
+    hooks.install()
+    optimizer = an_optimizer()
+
+    @torch.compile(backend="eager")  # type: ignore[untyped-decorator]  # torch is untyped here
+    def step() -> None:
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    assert seen == [optimizer] * 3
+
+
+def test_installed_before_torch_it_sees_the_very_first_step() -> None:
+    code = """
+import sys
+from vramscope.steps.torch_hooks import TorchHooks
+seen = []
+TorchHooks(seen.append, lambda: None).install()
+assert "torch" not in sys.modules
+import torch
+parameter = torch.nn.Parameter(torch.ones(2))
+parameter.grad = torch.ones(2)
+torch.optim.SGD([parameter], lr=0.1).step()
+print(len(seen))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert done.stdout == "1\n"

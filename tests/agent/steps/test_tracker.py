@@ -1,0 +1,280 @@
+"""Steps are counted as the job counts them, and each leaves one exact row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_device import FakeDevice
+from tests.support.fake_torch import nested_stats
+from tests.support.recording_outbox import RecordingOutbox
+from vramscope.collectors.allocator import DEFAULT_KEYS, AllocatorCounters
+from vramscope.collectors.self_cost import SelfCost
+from vramscope.notices import Notices
+from vramscope.steps.tracker import BATCH_FALLBACK_S, StepTracker
+from vramscope_protocol.columns import UNKNOWN
+
+
+class Rig:
+    """A tracker over a fake device; real torch where a test installs it."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.device = FakeDevice()
+        self.outbox = RecordingOutbox()
+        self.notices = Notices()
+        self.self_cost = SelfCost(lambda: 0)
+        self.commands_ran_at: list[int] = []
+        self.boundaries = 0
+        self.tracker = StepTracker(
+            self.device,
+            AllocatorCounters(),
+            self.outbox,
+            clock=self.clock,
+            notices=self.notices,
+            self_cost=self.self_cost,
+            run_commands=self.commands_ran_at.append,
+            on_boundary=self._on_boundary,
+        )
+
+    def _on_boundary(self) -> None:
+        self.boundaries += 1
+
+    def rows(self) -> list[dict[str, Any]]:
+        self.tracker.flush()
+        return self.outbox.rows("step")
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    rig = Rig()
+    yield rig
+    rig.tracker.remove()
+
+
+def test_a_row_has_every_counter_the_time_and_the_duration(rig: Rig) -> None:
+    rig.tracker.mark_step()
+    rig.device.stats = nested_stats(allocated_bytes=4096)
+    rig.clock.advance(0.25)
+    rig.tracker.mark_step()
+    first, second = rig.rows()
+    assert set(first) == {"time_ns", "step", "step.duration_us", *DEFAULT_KEYS}
+    assert (first["step"], second["step"]) == (1, 2)
+    assert first["step.duration_us"] == UNKNOWN
+    assert second["step.duration_us"] == 250_000
+    assert second["allocated_bytes.all.peak"] == 4096
+    assert second["time_ns"] == rig.clock.time_ns()
+
+
+def test_commands_run_at_every_boundary_after_the_row(rig: Rig) -> None:
+    rig.tracker.mark_step()
+    rig.tracker.mark_step()
+    assert rig.commands_ran_at == [1, 2]
+    assert rig.boundaries == 2
+
+
+def test_without_a_device_the_row_is_there_and_unknown(rig: Rig) -> None:
+    rig.device.stats = None
+    rig.tracker.mark_step()
+    assert rig.rows()[0]["reserved_bytes.all.current"] == UNKNOWN
+
+
+def test_logged_numbers_come_with_the_step_that_ends_next(rig: Rig) -> None:
+    rig.tracker.mark_step()
+    rig.tracker.log({"loss": 0.5})
+    rig.tracker.mark_step()
+    rig.tracker.mark_step()
+    first, second, third = rig.rows()
+    assert "user.loss" not in first
+    assert second["user.loss"] == 0.5
+    assert math.isnan(third["user.loss"])
+    assert [batch.first_index for batch in rig.outbox.batches("step")] == [0, 1]
+
+
+def test_the_hooks_time_is_charged_to_the_agent(rig: Rig) -> None:
+    rig.tracker.mark_step()
+    assert rig.self_cost.cpu_ns() > 0
+
+
+def test_a_step_inside_a_boundary_is_not_a_step(rig: Rig) -> None:
+    """Garbage collection during a command may run a finalizer that steps."""
+    rig.tracker._run_commands = lambda step: rig.tracker.mark_step()
+    rig.tracker.mark_step()
+    assert rig.tracker.step == 1
+
+
+def test_a_command_that_is_interrupted_leaves_the_tracker_usable(rig: Rig) -> None:
+    def interrupt(step: int) -> None:
+        raise KeyboardInterrupt
+
+    rig.tracker._run_commands = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        rig.tracker.mark_step()
+    rig.tracker._run_commands = lambda step: None
+    rig.tracker.mark_step()
+    assert rig.tracker.step == 2
+
+
+# -------------------------------------------------------------------------- with the real torch
+
+
+def parameter() -> Any:
+    import torch
+
+    return torch.nn.Parameter(torch.ones(2))
+
+
+def sgd(*parameters: Any) -> Any:
+    import torch
+
+    return torch.optim.SGD(parameters or [parameter()], lr=0.1)
+
+
+@pytest.mark.torch
+def test_every_optimizer_step_is_a_step(rig: Rig) -> None:
+    import torch
+
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.AdamW(model.parameters())
+    rig.tracker.install()
+    for _ in range(20):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    assert [row["step"] for row in rig.rows()] == list(range(1, 21))
+
+
+@pytest.mark.torch
+def test_two_optimizers_are_one_step_an_iteration(rig: Rig) -> None:
+    rig.tracker.install()
+    one, other = sgd(), sgd()
+    for _ in range(10):
+        one.step()
+        other.step()
+    assert rig.tracker.step == 10
+
+
+@pytest.mark.torch
+def test_a_step_that_the_scaler_skips_is_none(rig: Rig) -> None:
+    import torch
+
+    rig.tracker.install()
+    weight = parameter()
+    optimizer = sgd(weight)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    for factor in (1.0, math.inf, 1.0):
+        optimizer.zero_grad()
+        scaler.scale((weight * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert rig.tracker.step == 2
+
+
+@pytest.mark.torch
+def test_the_users_own_step_takes_over_without_counting_twice(rig: Rig) -> None:
+    rig.tracker.install()
+    optimizer = sgd()
+    for _ in range(5):
+        optimizer.step()
+        rig.tracker.mark_step()
+    assert rig.tracker.step == 5
+
+
+@pytest.mark.torch
+def test_the_users_own_step_counts_where_there_is_no_optimizer(rig: Rig) -> None:
+    rig.tracker.install()
+    for _ in range(5):
+        rig.tracker.mark_step()
+    assert rig.tracker.step == 5
+
+
+def backward_with_steps_inside(weights: list[Any]) -> None:
+    sum((weight * 2).sum() for weight in weights).backward()
+
+
+def step_in_backward(weights: list[Any]) -> None:
+    for weight in weights:
+        optimizer = sgd(weight)
+        weight.register_post_accumulate_grad_hook(
+            lambda parameter, optimizer=optimizer: optimizer.step()
+        )
+
+
+@pytest.mark.torch
+def test_steps_inside_backward_end_at_the_next_batch(rig: Rig) -> None:
+    import torch
+
+    rig.tracker.install()
+    weights = [parameter() for _ in range(4)]
+    step_in_backward(weights)
+    backward_with_steps_inside(weights)
+    assert rig.tracker.step == 0, "a boundary must not lie inside the backward pass"
+    for _ in torch.utils.data.DataLoader(torch.arange(5), batch_size=1):
+        backward_with_steps_inside(weights)
+    # One before the loop, five in it; the fetch that finds the end closes the last.
+    assert rig.tracker.step == 6
+    assert rig.notices.texts() == []
+
+
+@pytest.mark.torch
+def test_steps_inside_backward_without_batches_end_when_the_first_comes_round(rig: Rig) -> None:
+    rig.tracker.install()
+    weights = [parameter() for _ in range(4)]
+    step_in_backward(weights)
+    for _ in range(5):
+        backward_with_steps_inside(weights)
+    assert rig.tracker.step == 4, "the fifth has not ended yet, as far as can be known"
+    rig.tracker.mark_step()
+    assert rig.tracker.step == 5
+
+
+def fetch(rig: Rig, batches: int) -> None:
+    import torch
+
+    for _ in torch.utils.data.DataLoader(torch.arange(batches), batch_size=1):
+        pass
+
+
+@pytest.mark.torch
+def test_batches_count_only_after_a_long_time_without_any_step(rig: Rig) -> None:
+    rig.tracker.install()
+    rig.tracker.poll()
+    fetch(rig, 3)
+    assert rig.tracker.step == 0
+    rig.clock.advance(BATCH_FALLBACK_S + 1)
+    rig.tracker.poll()
+    fetch(rig, 3)
+    assert rig.tracker.step == 4
+    assert rig.notices.texts() == [
+        "no optimizer step seen: batches of the DataLoader count as steps"
+    ]
+
+
+@pytest.mark.torch
+def test_an_optimizer_that_steps_after_all_takes_over_from_the_batches(rig: Rig) -> None:
+    rig.tracker.install()
+    rig.tracker.poll()
+    rig.clock.advance(BATCH_FALLBACK_S + 1)
+    rig.tracker.poll()
+    fetch(rig, 3)
+    before = rig.tracker.step
+    optimizer = sgd()
+    optimizer.step()
+    fetch(rig, 3)
+    optimizer.step()
+    assert rig.tracker.step == before + 2
+    assert rig.notices.texts() == []
+
+
+@pytest.mark.torch
+def test_removed_it_counts_no_more(rig: Rig) -> None:
+    rig.tracker.install()
+    optimizer = sgd()
+    optimizer.step()
+    rig.tracker.remove()
+    optimizer.step()
+    assert rig.tracker.step == 1
