@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import * as fields from "../vramscope_frontend/js/fields.js";
+import { highMoments } from "../vramscope_frontend/js/high-moments.js";
 import { pictureOf, readingOf } from "../vramscope_frontend/js/memory-model.js";
 import { viewFromQuery } from "../vramscope_frontend/js/memory-view.js";
 import { appendRows, emptyTable } from "../vramscope_frontend/js/series.js";
@@ -10,7 +11,7 @@ const steps = (/** @type {number[]} */ xs = [1, 2, 3, 4]) => {
   const made = emptyTable(fields.STEP_FIELDS);
   const all = (/** @type {number} */ value) => xs.map(() => value * GIB);
   appendRows(made, xs, xs, {
-    [fields.ALLOCATED]: all(4), [fields.ALLOCATED_PEAK]: xs.map((x) => (x === 3 ? 9 : 7) * GIB), [fields.ACTIVE]: all(4), [fields.ACTIVE_PEAK]: xs.map((x) => (x === 3 ? 9 : 7) * GIB),
+    [fields.ALLOCATED]: all(4), [fields.ALLOCATED_PEAK]: xs.map((x) => (x < 3 ? 7 : 9) * GIB), [fields.ACTIVE]: all(4), [fields.ACTIVE_PEAK]: xs.map((x) => (x < 3 ? 7 : 9) * GIB),
     [fields.RESERVED]: all(10), [fields.RESERVED_PEAK]: all(10), [fields.INACTIVE_SPLIT]: all(1), [fields.DEVICE_ALLOCATIONS]: xs.map((x) => (x < 3 ? 5 : 8)), [fields.STEP_DURATION]: xs.map(() => 500_000),
   }, Infinity);
   return made;
@@ -21,7 +22,7 @@ const samples = () => {
   return made;
 };
 /** @returns {any} */
-const scene = (changes = {}, query = "") => ({ view: viewFromQuery(new URLSearchParams(query), { ended: false, ranks: 1 }), steps: steps(), samples: samples(), range: [1, 4], limit_bytes: 16 * GIB, limitLabel: "device", limitDashed: false, origin_ns: 0, emulated: false, dimmed: false, marks: [], samplesLost: 0, silentZones: [], ...changes });
+const scene = (/** @type {any} */ changes = {}, query = "") => ({ high: highMoments(changes.steps ?? steps(), changes.samples ?? samples()), view: viewFromQuery(new URLSearchParams(query), { ended: false, ranks: 1 }), steps: steps(), samples: samples(), range: [1, 4], limit_bytes: 16 * GIB, limitLabel: "device", limitDashed: false, origin_ns: 0, emulated: false, dimmed: false, marks: [], samplesLost: 0, silentZones: [], ...changes });
 
 test("end is the end of the last step, peak the highest moment of those shown", () => {
   const { model, reading } = pictureOf(scene(), null);
@@ -30,7 +31,7 @@ test("end is the end of the last step, peak the highest moment of those shown", 
   assert.equal(reading?.peak.allocated, 9 * GIB);
   assert.match(reading?.peakTitle ?? "", /step 3/);
   assert.deepEqual(model.freeText, { value: "4.0", unit: "free" });
-  assert.deepEqual(model.layers?.within?.map((bytes) => bytes / GIB), [3, 3, 5, 3, 3]);
+  assert.deepEqual(model.layers?.within?.map((bytes) => bytes / GIB), [3, 0, 5, 0, 0]);
 });
 
 test("steps without device data take it from the samples", () => {
@@ -43,7 +44,7 @@ test("steps without device data take it from the samples", () => {
 test("the reading follows the cursor", () => {
   assert.equal(readingOf(scene(), 3.2)?.endLabel, "step 3");
   assert.equal(readingOf(scene(), 3.2)?.end.allocated, 9 * GIB);
-  assert.equal(readingOf(scene(), 2)?.end.allocated, 7 * GIB);
+  assert.equal(readingOf(scene(), 1)?.end.allocated, 7 * GIB);
 });
 
 test("over time a sample is split by what the step before it handed on", () => {
@@ -66,7 +67,7 @@ test("missing steps are a zone with their count", () => {
 
 test("lines leave out what is not known", () => {
   const { lines } = pictureOf(scene({ samples: emptyTable(fields.SAMPLE_FIELDS) }, "view=lines"), null).model;
-  assert.deepEqual(lines?.map((line) => line.id), ["reserved", "active", "peak", "end"]);
+  assert.deepEqual(lines?.map((line) => line.id), ["reserved", "active", "allocated", "held"]);
 });
 
 test("no rows: an empty frame with its limit", () => {

@@ -22,7 +22,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tests.support.page_scenarios import Scenario, to_json
+from tests.support.page_scenarios import GIB, Scenario, to_json
 from vramscope_frontend import INDEX_HTML, STATIC_DIR
 from vramscope_server.security_headers import CONTENT_SECURITY_POLICY
 
@@ -251,28 +251,18 @@ class PageFixtureServer:
         step = scenario.last_step()
         for rank in command["ranks"]:
             row = scenario.step_rows(step, step, rank)["columns"]
-            at = {
-                name: row[name][0]
-                for name in (
-                    "reserved_bytes.all.current",
-                    "allocated_bytes.all.current",
-                    "active_bytes.all.current",
-                    "inactive_split_bytes.all.current",
-                    "device.used_bytes",
-                )
-                if row[name]
-            }
-            cached = (
-                at["reserved_bytes.all.current"]
-                - at["active_bytes.all.current"]
-                - at["inactive_split_bytes.all.current"]
-            )
+            names = ("reserved_bytes", "allocated_bytes", "active_bytes", "inactive_split_bytes")
+            before = {name: row[f"{name}.all.current"][0] for name in names}
+            cached = before["reserved_bytes"] - before["active_bytes"]
+            cached -= before["inactive_split_bytes"]
+            if (used := row["device.used_bytes"][0]) is not None:
+                before["device_free_bytes"] = int(scenario.limit_gib * GIB) - used
             frees = command["name"].startswith("empty_cache") and self.command_outcome == "done"
-            after = dict(at)
+            after = dict(before)
             if frees and not command["dry_run"]:
-                after["reserved_bytes.all.current"] -= cached
-                if after["device.used_bytes"] is not None:
-                    after["device.used_bytes"] -= cached
+                after["reserved_bytes"] -= cached
+                if "device_free_bytes" in after:
+                    after["device_free_bytes"] += cached
             message = {
                 "done": "",
                 "expired": "no optimizer step within 30 s. Nothing was changed.",
@@ -281,14 +271,14 @@ class PageFixtureServer:
             answer = (
                 "|===  PyTorch CUDA memory summary  ===|"
                 if command["name"] == "memory_summary"
-                else {"num_ooms": 0, "reserved_bytes.all.current": at["reserved_bytes.all.current"]}
+                else {"num_ooms": 0, "reserved_bytes.all.current": before["reserved_bytes"]}
                 if command["name"] == "stats"
                 else None
             )
             command["receipts"][str(rank)] = {
                 "state": self.command_outcome,
                 "step": step,
-                "before": at,
+                "before": before,
                 "after": after,
                 "returned_bytes": cached if frees else None,
                 "took_s": 0.018,

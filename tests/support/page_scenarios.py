@@ -48,6 +48,7 @@ class Scenario:
     created_s: float = field(default_factory=time.time)
     freed_steps: list[int] = field(default_factory=list[int])
     commands: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    running: dict[int, Floats] = field(default_factory=dict[int, Floats])
     extra_events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property
@@ -98,20 +99,23 @@ class Scenario:
             self.reserved_gib - (self.static_gib - np.minimum(kept, self.static_gib)),
             np.ceil(need / 2) * 2,
         )
+        full = reserved
         for freed in self.freed_steps:
             reserved = np.where(steps > freed, need + 0.1, reserved)
             reserved = np.where((steps == freed) & (phase >= 1), kept + self.stranded_gib, reserved)
         reserved = np.minimum(reserved, self.limit_gib - (self.context_gib or 0) - 0.2)
         allocated = kept + peak * rise
+        highest = self.running_peaks(int(steps.max(initial=0)), rank)[steps]
+        highest_reserved = np.maximum(reserved, full)
         free_part = np.maximum(0.0, reserved - allocated)
         context = np.nan if self.context_gib is None else self.context_gib
         return {
             "allocated_bytes.all.current": allocated * GIB,
-            "allocated_bytes.all.peak": (kept + peak) * GIB,
+            "allocated_bytes.all.peak": highest * GIB,
             "active_bytes.all.current": allocated * GIB,
-            "active_bytes.all.peak": (kept + peak) * GIB,
+            "active_bytes.all.peak": highest * GIB,
             "reserved_bytes.all.current": reserved * GIB,
-            "reserved_bytes.all.peak": reserved * GIB,
+            "reserved_bytes.all.peak": highest_reserved * GIB,
             "inactive_split_bytes.all.current": np.minimum(free_part, self.stranded_gib) * GIB,
             "device.total_bytes": np.full(len(steps), self.limit_gib * GIB),
             "device.used_bytes": (reserved + context) * GIB,
@@ -124,6 +128,15 @@ class Scenario:
             "step.duration_us": self.durations_us(steps),
             "step": steps.astype(np.float64),
         }
+
+    def running_peaks(self, last: int, rank: int) -> Floats:
+        """PyTorch's peak at the end of each step: the highest since the start, GiB."""
+        known = self.running.get(rank)
+        if known is None or len(known) <= last:
+            steps = np.arange(last + 5000, dtype=np.int64)
+            known = np.maximum.accumulate(self.kept(steps) + self.peaks(steps, rank))
+            self.running[rank] = known
+        return known
 
     def durations_us(self, steps: NDArray[np.int64]) -> Floats:
         noise = np.abs(np.sin(steps * 4.1414) * 24634.6345) % 1.0

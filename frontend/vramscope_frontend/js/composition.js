@@ -13,7 +13,7 @@ import * as fields from "./fields.js";
 export const LAYERS = [
   { id: "tensors", name: "Allocated by tensors", pattern: "", definition: "Bytes in blocks handed out to tensors, each rounded up to its block size." },
   { id: "held", name: "Held at step end", pattern: "", definition: "Allocated when the step ends: what one step hands to the next, such as parameters and optimizer state." },
-  { id: "within", name: "More within the step", pattern: "", definition: "Allocated at that moment beyond what is held at the end of the step, such as activations." },
+  { id: "within", name: "More within the step", pattern: "", definition: "Allocated at the highest known moment of the step beyond what is held at its end, such as activations." },
   { id: "pending", name: "Pending free", pattern: ".", definition: "Freed by Python, but another stream may still use it: active minus allocated." },
   { id: "stranded", name: "Stranded in segments", pattern: "/", definition: "Free pieces of segments that are partly in use; they cannot be returned." },
   { id: "inside", name: "Cached or stranded", pattern: "/", definition: "Free inside PyTorch's segments at that moment; the counters do not split it." },
@@ -102,7 +102,7 @@ function clamp(value, most) {
 }
 
 /**
- * The state that a row was taken in: the end of its step, or the instant of the sample.
+ * The state that a row was taken in: a moment of its step, or the instant of the sample.
  * @param {Record<string, number>} row
  * @param {boolean} exact false where each field is the highest of a bin, so that no split did exist
  * @param {number | null} heldAtEnd
@@ -119,36 +119,4 @@ export function countersAt(row, exact, heldAtEnd) {
     other: row[fields.DEVICE_OTHER] ?? null,
     heldAtEnd,
   };
-}
-
-/**
- * The highest moment of the step that a row closes: exact where PyTorch keeps a peak. How the free
- * part inside segments was split at that moment is not kept.
- * @param {Record<string, number>} row
- * @returns {Counters}
- */
-export function countersAtPeak(row) {
-  const reserved = row[fields.RESERVED_PEAK] ?? row[fields.RESERVED] ?? null;
-  const rise = known(reserved) && known(row[fields.RESERVED]) ? Math.max(0, reserved - row[fields.RESERVED]) : 0;
-  const used = row[fields.DEVICE_USED];
-  const process = row[fields.DEVICE_PROCESS];
-  return {
-    allocated: row[fields.ALLOCATED_PEAK] ?? row[fields.ALLOCATED] ?? null,
-    active: row[fields.ACTIVE_PEAK] ?? row[fields.ACTIVE] ?? null,
-    reserved,
-    inactiveSplit: null,
-    // Outside of PyTorch's segments nothing changes within a step that the sampler would not see.
-    used: known(used) ? used + rise : null,
-    process: known(process) ? process + rise : null,
-    other: row[fields.DEVICE_OTHER] ?? null,
-    heldAtEnd: row[fields.ALLOCATED] ?? null,
-  };
-}
-
-/**
- * Used on the device at the highest moment of a row; null if not even the allocator is known.
- * @param {Record<string, number>} row
- */
-export function usedAtPeak(row) {
-  return compose(countersAtPeak(row), null).used;
 }

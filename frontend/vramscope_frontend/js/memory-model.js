@@ -1,11 +1,12 @@
 // From rows to one picture: which rows, which layers, which marks and holes. Pure.
 
-import { compose, countersAt, countersAtPeak, LAYERS } from "./composition.js";
+import { compose, countersAt, LAYERS } from "./composition.js";
 import { pickRows } from "./downsampling.js";
 import * as fields from "./fields.js";
 import { age, count, known, plural, size, tableUnit } from "./format.js";
 import { missingSteps, silences } from "./gaps.js";
-import { highestRow, outsideOf, usedAtPeakOf, withDevice } from "./peaks.js";
+import { endState, HELD } from "./high-moments.js";
+import { highestRow } from "./peaks.js";
 import { indexAt, rowAt, rowsBetween, takeRows } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
@@ -24,13 +25,15 @@ import { indexAt, rowAt, rowsBetween, takeRows } from "./series.js";
  * @property {string} endLabel
  * @property {boolean} atCursor
  * @property {string} peakTitle
- * @property {Table} rows
+ * @property {number} x of the row that is read
+ * @property {number} peakX of the highest row
  */
 
 /**
  * @typedef {object} Scene
  * @property {MemoryView} view
- * @property {Table} steps
+ * @property {Table} steps rows at step ends
+ * @property {Table} high the highest known moment of the same steps
  * @property {Table} samples
  * @property {[number, number]} range
  * @property {number | null} limit_bytes
@@ -52,10 +55,8 @@ import { indexAt, rowAt, rowsBetween, takeRows } from "./series.js";
 export function pictureOf(scene, cursor) {
   const { view, range, limit_bytes } = scene;
   const byStep = view.xKind === "step";
-  const source = byStep ? scene.steps : scene.samples;
-  const [first, second] = byStep ? [fields.ALLOCATED_PEAK, fields.RESERVED_PEAK] : [fields.ALLOCATED, fields.RESERVED];
-  const picked = takeRows(source, pickRows(source, range[0], range[1], first, second));
-  const rows = byStep ? withDevice(picked, scene.samples) : picked;
+  const source = byStep ? scene.high : scene.samples;
+  const rows = takeRows(source, pickRows(source, range[0], range[1], fields.ALLOCATED, fields.RESERVED));
   const reading = readingOf(scene, cursor);
   const states = rows.x.map((_, i) => stateAt(rows, i, byStep, scene.steps));
   const highest = Math.max(0, ...states.map((state) => state.used ?? 0));
@@ -97,7 +98,7 @@ export function pictureOf(scene, cursor) {
  */
 function stateAt(rows, index, byStep, steps) {
   const row = rowAt(rows, index);
-  return compose(byStep ? countersAtPeak(row) : countersAt(row, rows.binWidth === 0, heldBefore(steps, rows.x[index])), null);
+  return compose(byStep ? countersAt(row, true, row[HELD] ?? null) : countersAt(row, rows.binWidth === 0, heldBefore(steps, rows.x[index])), null);
 }
 
 /**
@@ -116,31 +117,40 @@ function heldBefore(steps, t) {
  * @returns {Reading | null}
  */
 export function readingOf(scene, cursor) {
-  const source = scene.view.xKind === "step" ? scene.steps : scene.samples;
   const { range, limit_bytes, view } = scene;
   const byStep = view.xKind === "step";
+  const source = byStep ? scene.high : scene.samples;
   const [from, to] = rowsBetween(source, range[0], range[1]);
   if (to <= from) return null;
   const at = cursor === null ? to - 1 : Math.min(to - 1, Math.max(from, indexAt(source.x, byStep ? Math.round(cursor) : cursor)));
-  const outside = outsideOf(scene.samples);
   // Equal use is the rule (a cache that stays): among those the row with most in tensors is the peak.
-  const [allocated, reserved] = byStep ? [source.columns[fields.ALLOCATED_PEAK], source.columns[fields.RESERVED_PEAK]] : [source.columns[fields.ALLOCATED], source.columns[fields.RESERVED]];
-  const height = byStep ? (/** @type {number} */ i) => usedAtPeakOf(source, i, outside) : (/** @type {number} */ i) => Math.max(source.columns[fields.DEVICE_USED][i] || 0, reserved[i] || 0);
-  const top = highestRow(source, (i) => height(i) + (allocated[i] || 0) * 1e-6, from, to);
-  const pair = takeRows(source, [at, top?.index ?? at]);
-  const rows = byStep ? withDevice(pair, scene.samples) : pair;
-  const endRow = rowAt(rows, 0);
-  const peakRow = rowAt(rows, 1);
-  const exact = byStep || source.binWidth === 0 || at >= source.x.length - 1;
-  const [end_held, peak_held] = byStep ? [endRow[fields.ALLOCATED] ?? null, null] : [heldBefore(scene.steps, rows.x[0]), heldBefore(scene.steps, rows.x[1])];
-  return {
-    end: compose(cursor !== null && byStep ? countersAtPeak(endRow) : countersAt(endRow, exact, end_held), limit_bytes),
-    peak: compose(byStep ? countersAtPeak(peakRow) : countersAt(peakRow, source.binWidth === 0, peak_held), limit_bytes),
-    endLabel: cursor === null ? (byStep ? "Step end" : "Latest") : byStep ? `step ${count(rows.x[0])}` : `+${age(rows.x[0])}`,
-    atCursor: cursor !== null,
-    peakTitle: byStep ? `highest moment of the steps shown: step ${count(rows.x[1])}` : "highest sample of the time shown",
-    rows,
+  const columns = source.columns;
+  const height = (/** @type {number} */ i) => Math.max(columns[fields.DEVICE_USED][i] || 0, columns[fields.RESERVED][i] || 0) + (columns[fields.ALLOCATED][i] || 0) * 1e-6;
+  const top = highestRow(source, height, from, to)?.index ?? at;
+  const stateOf = (/** @type {number} */ i) => {
+    const row = rowAt(source, i);
+    const exact = byStep || source.binWidth === 0 || i >= source.x.length - 1;
+    return compose(countersAt(row, exact, byStep ? (row[HELD] ?? null) : heldBefore(scene.steps, source.x[i])), limit_bytes);
   };
+  return {
+    end: cursor === null && byStep ? endOf(scene, at) : stateOf(at),
+    peak: stateOf(top),
+    x: source.x[at],
+    peakX: source.x[top],
+    endLabel: cursor === null ? (byStep ? "Step end" : "Latest") : byStep ? `step ${count(source.x[at])}` : `+${age(source.x[at])}`,
+    atCursor: cursor !== null,
+    peakTitle: byStep ? `highest known moment of the steps shown: step ${count(source.x[top])}` : "highest sample of the time shown",
+  };
+}
+
+/**
+ * @param {Scene} scene
+ * @param {number} index of a step
+ */
+function endOf({ steps, samples, limit_bytes }, index) {
+  const state = endState(steps, index, samples);
+  const row = Object.fromEntries(Object.entries(state).filter(([, value]) => known(value)));
+  return compose(countersAt(row, true, row[fields.ALLOCATED] ?? null), limit_bytes);
 }
 
 /**
@@ -157,12 +167,10 @@ function linesOf(rows, byStep, closed) {
     if (values?.some(known)) lines.push({ id, name, values: closed(values), ink, width, dash });
   };
   add("device", "Used on the device", fields.DEVICE_USED, "ink3", 1.5, "solid");
-  add("reserved", "Reserved by PyTorch", byStep ? fields.RESERVED_PEAK : fields.RESERVED, "ink2", 1.5, "solid");
-  add("active", byStep ? "Active at peak" : "Active", byStep ? fields.ACTIVE_PEAK : fields.ACTIVE, "ink2", 1, "dot");
-  if (byStep) {
-    add("peak", "Allocated at peak", fields.ALLOCATED_PEAK, "ink", 1.5, "solid");
-    add("end", "Allocated at step end", fields.ALLOCATED, "ink", 1, "dash");
-  } else add("end", "Allocated", fields.ALLOCATED, "ink", 1.5, "solid");
+  add("reserved", "Reserved by PyTorch", fields.RESERVED, "ink2", 1.5, "solid");
+  add("active", byStep ? "Active, highest in step" : "Active", fields.ACTIVE, "ink2", 1, "dot");
+  add("allocated", byStep ? "Allocated, highest in step" : "Allocated", fields.ALLOCATED, "ink", 1.5, "solid");
+  if (byStep) add("held", "Allocated at step end", HELD, "ink", 1, "dash");
   return lines;
 }
 

@@ -92,6 +92,7 @@
  * @property {number} samples_lost
  * @property {Record<string, number>} losses
  * @property {number} steps_received
+ * @property {number} [steps_lost]
  * @property {number | null} step
  * @property {AgentStatus | null} status
  */

@@ -1,8 +1,9 @@
-// The highest use of a run, from exact step peaks where there are any, else from samples. Pure.
+// The highest use of a run: PyTorch's own peak, which misses nothing since its last reset, and the
+// highest sample of the device. Pure.
 
 import * as fields from "./fields.js";
 import { known } from "./format.js";
-import { indexAt, lastKnown } from "./series.js";
+import { lastKnown } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
 /** @typedef {import("./verdict.js").Peak} Peak */
@@ -21,7 +22,7 @@ export function peakOf(steps, samples) {
   const by_sample = highestRow(samples, (i) => higher(samples.columns[fields.DEVICE_USED]?.[i], samples.columns[fields.RESERVED]?.[i]));
   if (!by_step && !by_sample) return null;
   if (by_step && (!by_sample || by_step.used >= by_sample.used)) {
-    return { used: by_step.used, usedKnown: known(steps.columns[fields.DEVICE_USED]?.[by_step.index]) || outside !== null, step: steps.x[by_step.index] };
+    return { used: by_step.used, usedKnown: known(steps.columns[fields.DEVICE_USED]?.[by_step.index]) || outside !== null, step: by_step.index > 0 || steps.x[0] <= 1 ? steps.x[by_step.index] : null };
   }
   const index = by_sample?.index ?? 0;
   const step = samples.columns[fields.STEP]?.[index];
@@ -49,7 +50,7 @@ export function highestRow(table, valueOf, from = 0, to = table.x.length) {
 }
 
 /**
- * Bytes used on the device at the peak of a step row.
+ * Bytes used on the device when PyTorch's peak was reached that a step row carries.
  * @param {Table} steps
  * @param {number} i
  * @param {number | null} outside bytes outside of PyTorch where the row itself does not know
@@ -70,27 +71,6 @@ export function outsideOf(samples) {
   const used = lastKnown(samples.columns[fields.DEVICE_USED]);
   const reserved = lastKnown(samples.columns[fields.RESERVED]);
   return known(used) && known(reserved) ? Math.max(0, used - reserved) : null;
-}
-
-/**
- * Step rows that carry no device data take what lies outside of PyTorch from the sample before them.
- * @param {Table} steps
- * @param {Table} samples
- * @returns {Table}
- */
-export function withDevice(steps, samples) {
-  const own = steps.columns[fields.DEVICE_USED];
-  if (!own || own.some(known) || !samples.columns[fields.DEVICE_USED]?.some(known)) return steps;
-  /** @type {Record<string, number[]>} */
-  const columns = { ...steps.columns };
-  const reserved = steps.columns[fields.RESERVED];
-  const at = steps.t.map((t) => indexAt(samples.x, t));
-  for (const name of [fields.DEVICE_USED, fields.DEVICE_PROCESS]) {
-    const values = samples.columns[name];
-    columns[name] = at.map((sample, i) => (sample < 0 ? NaN : reserved[i] + values[sample] - samples.columns[fields.RESERVED][sample]));
-  }
-  columns[fields.DEVICE_OTHER] = at.map((sample) => (sample < 0 ? NaN : samples.columns[fields.DEVICE_OTHER][sample]));
-  return { ...steps, columns };
 }
 
 /**

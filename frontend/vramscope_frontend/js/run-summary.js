@@ -4,7 +4,7 @@ import * as fields from "./fields.js";
 import { growthOf, quantile } from "./growth.js";
 import { known } from "./format.js";
 import { limitOf } from "./limits.js";
-import { peakOf, usedAtPeakOf, outsideOf } from "./peaks.js";
+import { outsideOf, peakOf } from "./peaks.js";
 import { rankRows, worstRank } from "./ranks-model.js";
 import { highest, lastKnown } from "./series.js";
 
@@ -63,7 +63,7 @@ export function summarize(run, shown, data, matrix) {
 
 /**
  * @typedef {object} StepFacts
- * @property {number | null} allocatedPeak of the last step
+ * @property {number | null} allocatedPeak highest known moment of the last step
  * @property {{value: number, step: number} | null} largest
  * @property {number | null} reserved
  * @property {number | null} used at the end of the last step
@@ -79,36 +79,36 @@ export function summarize(run, shown, data, matrix) {
 /**
  * @param {RankData} data
  * @param {Table} steps rows that are shown
+ * @param {Table} high the highest known moment of each step
  * @returns {StepFacts}
  */
-export function stepFacts(data, steps) {
+export function stepFacts(data, steps, high) {
   const all = data.steps.whole();
   const { columns } = all;
   const samples = data.samples.whole();
   const last = (/** @type {string} */ name) => lastKnown(columns[name]) ?? lastKnown(samples.columns[name]);
   const largest = highest(columns[fields.ALLOCATED_PEAK]) ?? highest(samples.columns[fields.ALLOCATED]);
-  const bySteps = columns[fields.ALLOCATED_PEAK].some(known);
+  const bySteps = high.columns[fields.ALLOCATED].some(known);
   const durations = columns[fields.STEP_DURATION].slice(-200);
   const median_us = quantile(durations.slice(-20), 0.5);
   const slow_us = quantile(durations, 0.95);
   const reserved = last(fields.RESERVED);
   const active = last(fields.ACTIVE) ?? last(fields.ALLOCATED);
   const stranded = last(fields.INACTIVE_SPLIT);
-  const end = all.x.length - 1;
   const outside = outsideOf(samples);
   const used_at_end = last(fields.DEVICE_USED) ?? (known(reserved) && known(outside) ? reserved + outside : null);
   return {
-    allocatedPeak: bySteps ? lastKnown(columns[fields.ALLOCATED_PEAK]) : lastKnown(samples.columns[fields.ALLOCATED]),
+    allocatedPeak: bySteps ? lastKnown(high.columns[fields.ALLOCATED]) : lastKnown(samples.columns[fields.ALLOCATED]),
     largest: largest ? { value: largest.value, step: bySteps ? all.x[largest.index] : NaN } : null,
     reserved,
-    used: used_at_end ?? (end >= 0 ? usedAtPeakOf(all, end, outside) : null),
+    used: used_at_end ?? reserved,
     quietSteps: stepsSinceChange(all.x, columns[fields.DEVICE_ALLOCATIONS]),
     growth: growthOf(steps.x, steps.columns[fields.ALLOCATED] ?? []),
     stepTime_s: known(median_us) ? median_us / 1e6 : null,
     slow_s: known(slow_us) ? slow_us / 1e6 : null,
     retries: last(fields.RETRIES),
     cached: known(reserved) && known(active) ? Math.max(0, reserved - active - (stranded ?? 0)) : null,
-    activePeak: highest(columns[fields.ACTIVE_PEAK].slice(-20))?.value ?? null,
+    activePeak: highest(high.columns[fields.ACTIVE].slice(-20))?.value ?? null,
   };
 }
 

@@ -202,7 +202,7 @@ function secondLine(seen, evidence) {
 
 /** @param {number} lost */
 function lossText(lost) {
-  return lost > 0 ? ` ${plural(lost, "sample is", "samples are")} missing; the peaks of steps that arrived are exact.` : "";
+  return lost > 0 ? ` ${plural(lost, "sample is", "samples are")} missing; the steps that arrived are exact.` : "";
 }
 
 /**

@@ -24,7 +24,7 @@ export function effectOf(side, limit_bytes) {
     active: pick("active_bytes.all.current", "active_bytes"),
     stranded: pick("inactive_split_bytes.all.current", "inactive_split_bytes", "stranded_bytes"),
     used,
-    free: pick("device.free_bytes", "free_bytes") ?? (known(used) && known(limit_bytes) ? limit_bytes - used : null),
+    free: pick("device.free_bytes", "device_free_bytes") ?? (known(used) && known(limit_bytes) ? limit_bytes - used : null),
   };
 }
 

@@ -4,6 +4,7 @@ import { api } from "../api.js";
 import { LIVE_POINTS, pointsWanted } from "../downsampling.js";
 import { SAMPLE_FIELDS, STEP_FIELDS } from "../fields.js";
 import { tableFromSeries, tableFromSteps, xAtTime } from "../series.js";
+import { highMoments } from "../high-moments.js";
 import { LayeredTable } from "./layered-table.js";
 
 /** @typedef {import("../messages.js").SamplesEvent} SamplesEvent */
@@ -41,6 +42,8 @@ export class RankData {
     this.refine_timer = 0;
     this.failed_ms = -Infinity;
     this.reloaded_ms = 0;
+    /** @type {{key: string, table: import("../series.js").Table} | null} */
+    this.highs = null;
   }
 
   close() {
@@ -67,6 +70,18 @@ export class RankData {
       this.error = /** @type {Error} */ (error);
       this.onChange();
     }
+  }
+
+  /**
+   * The highest known moment of each step from `x0` on; rows are those of `steps.view(x0)`.
+   * @param {number} x0
+   * @returns {import("../series.js").Table}
+   */
+  high(x0) {
+    const steps = this.steps.view(x0);
+    const key = `${this.steps.version}/${this.samples.version}/${steps === this.steps.recent}`;
+    if (this.highs?.key !== key) this.highs = { key, table: highMoments(steps, this.samples.whole()) };
+    return this.highs.table;
   }
 
   /** After a cut of the feed: fetch what came in between. */

@@ -261,7 +261,7 @@ export class MemoryPanel {
   goToPeak() {
     const scene = this.sceneOf(this.view);
     const reading = scene && this.view.rank !== null ? readingOf(scene, null) : null;
-    if (reading) this.setView({ ...this.view, pinned: reading.rows.x[1] });
+    if (reading) this.setView({ ...this.view, pinned: reading.peakX });
   }
 }
 

@@ -80,6 +80,7 @@ export class Overview {
       ranks: run.world_size,
       view: seen,
       steps: data ? data.steps.view(seen.xKind === "step" ? range[0] : -Infinity) : NOTHING,
+      high: data && seen.xKind === "step" ? data.high(range[0]) : NOTHING,
       samples: data ? data.samples.view(seen.xKind === "time" ? range[0] : -Infinity) : NOTHING,
       range,
       limit_bytes: summary.limit.bytes,
@@ -102,7 +103,7 @@ export class Overview {
     const run = session.run;
     if (!run || !summary) return;
     const data = session.rankData;
-    const facts = data ? stepFacts(data, this.shownSteps(data)) : null;
+    const facts = data ? stepFacts(data, this.shownSteps(data), data.high(-Infinity)) : null;
     this.facts = facts;
     this.stats.show(summary, facts, run);
     this.memory.changed();

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import * as fields from "../vramscope_frontend/js/fields.js";
+import { HELD, highMoments } from "../vramscope_frontend/js/high-moments.js";
+import { appendRows, emptyTable } from "../vramscope_frontend/js/series.js";
+
+const stepsOf = (/** @type {number[]} */ peaks, first = 1) => {
+  const made = emptyTable(fields.STEP_FIELDS);
+  const xs = peaks.map((_, i) => first + i);
+  appendRows(made, xs, xs, { [fields.ALLOCATED]: xs.map(() => 10), [fields.ACTIVE]: xs.map(() => 10), [fields.ALLOCATED_PEAK]: peaks, [fields.RESERVED]: xs.map(() => 30), [fields.RESERVED_PEAK]: xs.map(() => 50) }, Infinity);
+  return made;
+};
+const samplesOf = (/** @type {number[]} */ t, /** @type {number[]} */ allocated, binWidth = 0) => {
+  const made = emptyTable(fields.SAMPLE_FIELDS);
+  appendRows(made, t, t, { [fields.ALLOCATED]: allocated, [fields.ACTIVE]: allocated, [fields.RESERVED]: t.map(() => 30), [fields.INACTIVE_SPLIT]: t.map(() => 2), [fields.DEVICE_USED]: t.map(() => 33) }, Infinity);
+  made.binWidth = binWidth;
+  return made;
+};
+const allocated = (/** @type {ReturnType<typeof highMoments>} */ table) => table.columns[fields.ALLOCATED];
+
+test("a peak that rose belongs to its step, one that stands says nothing about the next", () => {
+  const high = highMoments(stepsOf([20, 20, 25, 25]), samplesOf([], []));
+  assert.deepEqual(allocated(high), [20, 10, 25, 10]);
+  assert.deepEqual(high.columns[HELD], [10, 10, 10, 10]);
+});
+
+test("a peak that fell was reset within the step", () => {
+  assert.deepEqual(allocated(highMoments(stepsOf([20, 18, 18]), samplesOf([], []))), [20, 18, 10]);
+});
+
+test("a peak from before the first row that was seen is not the peak of that row", () => {
+  assert.deepEqual(allocated(highMoments(stepsOf([20, 20], 500), samplesOf([], []))), [10, 10]);
+});
+
+test("otherwise the highest sample within the step is shown, as the state that did exist", () => {
+  const high = highMoments(stepsOf([20, 20, 20]), samplesOf([1.2, 1.5, 2.5], [14, 17, 12]));
+  assert.deepEqual(allocated(high), [20, 17, 12]);
+  assert.deepEqual(high.columns[fields.INACTIVE_SPLIT].slice(1), [2, 2]);
+  assert.equal(high.columns[fields.RESERVED][1], 30);
+});
+
+test("rolled-up samples know no split", () => {
+  const high = highMoments(stepsOf([20, 20]), samplesOf([1.2], [14], 1));
+  assert.ok(Number.isNaN(high.columns[fields.INACTIVE_SPLIT][1]));
+});
+
+test("memory that was given back is not drawn because a peak remembers it", () => {
+  const high = highMoments(stepsOf([20, 20, 20]), samplesOf([1.5, 2.5], [17, 17]));
+  assert.deepEqual(high.columns[fields.RESERVED].slice(1), [30, 30]);
+});
+
+test("step rows without device data take what lies outside of PyTorch from the sample before", () => {
+  const high = highMoments(stepsOf([20, 20]), samplesOf([0.5], [1]));
+  assert.deepEqual(high.columns[fields.DEVICE_USED], [53, 33]);
+});
