@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
@@ -75,7 +75,7 @@ class Application:
 
     def _rest(self) -> FastAPI:
         @asynccontextmanager
-        async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
             await self.start()
             try:
                 yield

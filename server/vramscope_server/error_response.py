@@ -14,7 +14,6 @@ from starlette.responses import Response
 
 from vramscope_protocol import errors
 from vramscope_protocol.errors import VramscopeError
-from vramscope_protocol.live import ErrorBody
 from vramscope_server.auth.throttle import RateLimited
 
 _logger = logging.getLogger("vramscope.server")
@@ -46,7 +45,8 @@ _CODE_OF_STATUS: Final[dict[int, str]] = {
 
 def error_body(code: str, message: str, detail: dict[str, Any] | None = None) -> bytes:
     """The JSON body of an error."""
-    return msgspec.json.encode({"error": ErrorBody(code, message, detail or {})})
+    body = {"code": code, "message": message, "detail": detail or {}}
+    return msgspec.json.encode({"error": body})
 
 
 def error_response(error: VramscopeError) -> Response:

@@ -16,6 +16,7 @@ import uvicorn
 
 from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
 from vramscope_server.app import Application, create_app
+from vramscope_server.reaper import Reaper
 from vramscope_server.runtime_file import RuntimeFile, ServerEntry, runtime_file_path
 from vramscope_server.settings import Settings
 from vramscope_server.version import server_version
@@ -98,7 +99,8 @@ class Server(uvicorn.Server):
         self._settings = settings
         self._port: int = listener.getsockname()[1]
         self._runtime_file = RuntimeFile(runtime_file_path(os.environ, os.getuid()))
-        self._idle_watch: asyncio.Task[None] | None = None
+        self._reaper = Reaper(self.server_state.connections, settings.limits.stalled_close_s)
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def address(self) -> str:
@@ -123,7 +125,8 @@ class Server(uvicorn.Server):
         if self._settings.is_loopback and self._settings.runtime_file:
             self._write_runtime_file(token)
         if self._settings.idle_exit_s > 0:
-            self._idle_watch = asyncio.create_task(self._watch_idleness())
+            self._tasks.append(asyncio.create_task(self._watch_idleness()))
+        self._tasks.append(asyncio.create_task(self._reaper.run()))
         # On an address that others can reach, the output may be collected where others read it.
         query = f"/?token={quote(token, safe='')}" if self._settings.is_loopback else "/"
         print(f"vramscope: {self.address}{query}", flush=True)
@@ -131,12 +134,12 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, tell every peer, and let uvicorn close what is left."""
         self._runtime_file.remove()
-        if self._idle_watch is not None:
-            self._idle_watch.cancel()
         for server in self.servers:
             server.close()
         await self._application.stop()
         await super().shutdown(sockets)
+        for task in self._tasks:
+            task.cancel()
 
     def _write_runtime_file(self, token: str) -> None:
         entry = ServerEntry(self.address, token, os.getpid(), time.time_ns(), server_version())

@@ -61,6 +61,8 @@ class Limits:
     """How long a verified token is trusted without looking: a revocation takes that long."""
     session_s: float = 30 * 24 * 3600.0
     """How long a browser stays signed in."""
+    stalled_close_s: float = 10.0
+    """How long a connection that was closed may go without its peer taking a byte."""
     shutdown_s: int = 5
     """How long open requests may take to finish at shutdown."""
 

@@ -6,6 +6,7 @@ import time
 import uuid
 from array import array
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
@@ -63,7 +64,8 @@ class SocketWire:
     def __init__(self, url: str, **options: Any) -> None:
         address = url.replace("http", "ws", 1) + "/ws/agent"
         options = {"compression": None, "max_size": None, "proxy": None, **options}
-        self.connection: ClientConnection = connect(address, **options)
+        self._stack = ExitStack()
+        self.connection: ClientConnection = self._stack.enter_context(connect(address, **options))
 
     def send(self, frame: bytes) -> None:
         """Send one binary frame."""
@@ -77,7 +79,7 @@ class SocketWire:
 
     def close(self) -> None:
         """Close with a closing handshake."""
-        self.connection.close()
+        self._stack.close()
 
 
 class ScriptedAgent:
@@ -120,6 +122,7 @@ class ScriptedAgent:
         self.acked = 0
         self.commands: list[Command] = []
         self._rows: dict[str, int] = {"sample": 0, "step": 0}
+        self._last_ns = 0
         self._open_wire = open_wire
         self._wire: Wire | None = None
         self.session = AgentSession(token, Register(self.stream, self.run, self.rank))
@@ -220,9 +223,11 @@ class ScriptedAgent:
     def _batch(
         self, kind: BatchKind, count: int, step: int, columns: Mapping[str, list[Any]]
     ) -> None:
-        now_ns = time.time_ns()
+        # Time never goes back within a stream, however fast the test sends.
+        now_ns = max(time.time_ns(), self._last_ns + 1)
+        self._last_ns = now_ns + count * 1000
         values: dict[str, list[Any]] = {
-            "time_ns": [now_ns + i * 1_000_000 for i in range(count)],
+            "time_ns": [now_ns + i * 1000 for i in range(count)],
             "step": [step + (i if kind == "step" else 0) for i in range(count)],
             ALLOCATED: [GIB] * count,
             RESERVED: [2 * GIB] * count,

@@ -76,7 +76,7 @@ class ServerApp:
         response = self.client.get(path, params=params, headers=OWNER)
         assert response.status_code == status, f"GET {path}: {response.text}"
         error: dict[str, Any] = response.json()["error"]
-        assert set(error) <= {"code", "message", "detail"}
+        assert set(error) == {"code", "message", "detail"}
         return error
 
     def post(self, path: str, body: Any, token: str = TOKEN, **headers: str) -> Any:

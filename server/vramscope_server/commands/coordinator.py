@@ -85,6 +85,7 @@ class Coordinator:
         self._clock_ns = clock_ns
         self._ledger = Ledger(store)
         self._throttle = Throttle("commands", limits.command_burst, _POSTS_PER_S, _MAX_CALLERS)
+        self._accepting = asyncio.Lock()
         self._open: dict[str, CommandRecord] = {}
         self._recent: OrderedDict[str, CommandRecord] = OrderedDict()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -138,22 +139,15 @@ class Coordinator:
             if error.code == FORBIDDEN:
                 await self._ledger.refuse(run_id, request, issuer, self._clock_ns(), error.message)
             raise
-        known = await self._known(record.id)
-        if known is not None:
-            return _same_or_conflict(known, record)
-        self._check_room(run_id, state)
-        self._open[record.id] = record
-        try:
-            accepted = await self._ledger.accept(record, issuer.address)
-        except BaseException:
-            del self._open[record.id]
-            raise
-        if not accepted:  # another server on the same database was given the same id
-            del self._open[record.id]
-            stored = await self._known(record.id)
-            if stored is None:
-                raise VramscopeError(CONFLICT, f"the id {record.id} is taken")
-            return _same_or_conflict(stored, record)
+        # One at a time, so that an id that comes twice at once is looked up after it was stored.
+        async with self._accepting:
+            known = await self._known(record.id)
+            if known is not None:
+                return _same_or_conflict(known, record)
+            self._check_room(run_id, state)
+            if not await self._ledger.accept(record, issuer.address):
+                raise VramscopeError(CONFLICT, f"the id {record.id} was taken at the same moment")
+            self._open[record.id] = record
         self._refuse_ended_ranks(record, state)
         for rank in record.open_ranks:
             self._send(record, rank)

@@ -10,6 +10,8 @@ import msgspec
 from vramscope_protocol.commands import FINAL_STATES, CommandState, Receipt
 
 _WORST_FIRST: Final[tuple[CommandState, ...]] = ("failed", "expired", "refused", "done")
+_QUEUED: Final[CommandState] = "queued"
+_DONE: Final[CommandState] = "done"
 _FARTHEST_FIRST: Final[tuple[CommandState, ...]] = ("running", "prepared")
 
 
@@ -66,9 +68,11 @@ class CommandRecord:
     def state(self) -> CommandState:
         """Done only if every rank is done; otherwise the worst answer, once all have come."""
         states = {answer.state for answer in self.answers.values()}
-        if not self.open_ranks:
-            return next((state for state in _WORST_FIRST if state in states), "done")
-        return next((state for state in _FARTHEST_FIRST if state in states), "queued")
+        order, otherwise = (_FARTHEST_FIRST, _QUEUED) if self.open_ranks else (_WORST_FIRST, _DONE)
+        for state in order:
+            if state in states:
+                return state
+        return otherwise
 
     @property
     def open_ranks(self) -> list[int]:

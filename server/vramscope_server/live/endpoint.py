@@ -46,6 +46,7 @@ class LiveEndpoint:
         self._authenticator = authenticator
         self._limits = limits
         self._connections: set[LiveConnection] = set()
+        self._open = 0
         self._shutting_down = False
 
     @property
@@ -58,6 +59,7 @@ class LiveEndpoint:
         websocket = WebSocket(scope, receive, send)
         # Accepted before it is judged: a page can read a close code, not a failed handshake.
         await websocket.accept()
+        self._open += 1
         try:
             self._check_room()
             principal = await identify(websocket, self._authenticator)
@@ -68,6 +70,8 @@ class LiveEndpoint:
         except VramscopeError as error:
             _logger.info("closing %s: %s", client_address(websocket), error.message)
             await self._close(websocket, error)
+        finally:
+            self._open -= 1
 
     async def shut_down(self) -> None:
         """Refuse new browsers, tell the others, and wait for them within ``live_close_s``."""
@@ -75,7 +79,7 @@ class LiveEndpoint:
         for connection in tuple(self._connections):
             connection.fail(ProtocolError(SHUTTING_DOWN, "the server is shutting down"))
         deadline_s = time.monotonic() + self._limits.live_close_s
-        while self._connections and time.monotonic() < deadline_s:
+        while self._open and time.monotonic() < deadline_s:
             await asyncio.sleep(0.01)
 
     def _check_room(self) -> None:
@@ -102,12 +106,13 @@ class LiveEndpoint:
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # Nothing is awaited before the connection is out of the books: this may be cancelled.
             session.close()
+            self._connections.discard(connection)
+            connection.close()
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-            self._connections.discard(connection)
-            connection.close()
         for task in tasks:
             if not task.cancelled():
                 task.result()
