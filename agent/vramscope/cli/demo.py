@@ -24,7 +24,7 @@ from vramscope.transport.address import DEFAULT_PORT
 
 _START_TIMEOUT_S: Final = 30.0
 _STOP_TIMEOUT_S: Final = 5.0
-_CAPACITY: Final = "8GiB"
+_CAPACITY: Final = "1GiB"
 _HAS_GPU: Final = "import sys, torch; sys.exit(not torch.cuda.is_available())"
 
 

@@ -1,9 +1,9 @@
 """A small transformer that learns a synthetic language, with the memory habits of real jobs.
 
 Plain PyTorch: it does not know that it is watched. It goes round three phases for as long as it is
-left to: ``healthy`` (every step alike), ``leaking`` (a hook keeps activations for a log that nobody
-reads, until the end of the phase) and ``varlen`` (sequences of changing length, with a few of their
-features kept: the allocator ends up with gaps that it can neither use nor return).
+left to: ``healthy`` (every step alike), ``leaking`` (every step keeps a sequence's logits for a log
+that nobody reads, until the end of the phase) and ``varlen`` (sequences of changing length, with a
+few of their features kept: the allocator ends up with gaps that it can neither use nor return).
 """
 
 # pyright: basic
@@ -16,7 +16,6 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +29,7 @@ PHASES = (("healthy", 40), ("leaking", 60), ("varlen", 60))
 
 @dataclass(frozen=True)
 class Size:
-    """How large model and batch are. ``probed_layers`` of them leak in the leaking phase."""
+    """How large model and batch are."""
 
     layers: int
     width: int
@@ -38,16 +37,15 @@ class Size:
     vocabulary: int
     batch: int
     length: int
-    probed_layers: int
 
     @classmethod
     def for_device(cls, device: torch.device) -> Size:
         """A size that takes a fraction of a second a step and leaves memory free."""
         if device.type != "cuda":
-            return cls(4, 128, 4, 8192, batch=2, length=256, probed_layers=4)
+            return cls(4, 128, 4, 8192, batch=3, length=256)
         total_gib = torch.cuda.get_device_properties(device).total_memory // GIB
         batch = max(1, min(16, total_gib // 2))
-        return cls(8, 1024, 16, 32_000, batch=batch, length=512, probed_layers=1)
+        return cls(8, 1024, 16, 32_000, batch=batch, length=512)
 
 
 def build_model(size: Size) -> nn.ModuleDict:
@@ -96,19 +94,16 @@ def phases() -> Iterator[str]:
 class Habits:
     """What the job keeps from one step to the next: nothing, too much, or odd pieces."""
 
-    def __init__(self, model: nn.ModuleDict, size: Size) -> None:
+    def __init__(self) -> None:
         self.phase = ""
-        self._activations: list[Tensor] = []
+        self._logged: list[Tensor] = []
         self._features: deque[Tensor] = deque(maxlen=KEPT_FEATURES)
-        for name, layer in model.named_modules():
-            if name in {f"blocks.layers.{index}.linear1" for index in range(size.probed_layers)}:
-                layer.register_forward_hook(self._keep_activation)
 
     def enter(self, phase: str) -> None:
         """Let go of what the last phase kept."""
         if phase != self.phase:
             self.phase = phase
-            self._activations.clear()
+            self._logged.clear()
             self._features.clear()
 
     def length(self, size: Size, generator: torch.Generator) -> int:
@@ -117,14 +112,12 @@ class Habits:
             return size.length
         return int(torch.randint(size.length // 4, 2 * size.length, (), generator=generator))
 
-    def after_forward(self, features: Tensor) -> None:
-        """Keep the last few features of the varlen phase, as a replay buffer would."""
+    def after_forward(self, features: Tensor, logits: Tensor) -> None:
+        """Keep a sequence's logits for good, or the last few features as a replay buffer would."""
+        if self.phase == "leaking":
+            self._logged.append(logits[0].detach().clone())
         if self.phase == "varlen":
             self._features.append(features.detach().clone())
-
-    def _keep_activation(self, _module: nn.Module, _inputs: Any, output: Tensor) -> None:
-        if self.phase == "leaking":
-            self._activations.append(output.detach())
 
 
 def train(steps: int | None) -> None:
@@ -135,7 +128,7 @@ def train(steps: int | None) -> None:
     size = Size.for_device(device)
     model = build_model(size).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    habits = Habits(model, size)
+    habits = Habits()
     parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"training {parameters:,} parameters on {device}", flush=True)
 
@@ -143,7 +136,7 @@ def train(steps: int | None) -> None:
         habits.enter(phase)
         batch = sample_batch(size, habits.length(size, generator), generator).to(device)
         features, logits = forward(model, batch[:, :-1])
-        habits.after_forward(features)
+        habits.after_forward(features, logits)
         loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
