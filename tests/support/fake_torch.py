@@ -143,7 +143,9 @@ def install_fake_torch(
 ) -> FakeTorch:
     """Put a fake in the place of torch for one test."""
     fake = FakeTorch(version, device_count)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
+    # Backwards, since that is undone backwards: modules are taken down in the order of sys.modules,
+    # and in another order torch's own finalizers complain at the end of the test run.
+    for name in reversed([name for name in sys.modules if name.partition(".")[0] == "torch"]):
         monkeypatch.delitem(sys.modules, name)
     for name, module in fake.modules.items():
         monkeypatch.setitem(sys.modules, name, module)

@@ -74,7 +74,8 @@ class ApiClient:
         return "/".join([self._base, *(urllib.parse.quote(part, safe="") for part in path)])
 
     def _call(self, request: urllib.request.Request) -> Any:
-        request.add_header("Authorization", f"Bearer {self._token}")
+        # Unredirected: where a redirect leads, the token does not belong.
+        request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         request.add_header("X-Vramscope-Origin", "cli")
         try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as answer:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from vramscope.cli.api_client import ApiClient, add_server_options
 from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
-from vramscope.cli.size_text import size_text
+from vramscope.size_text import size_text
 from vramscope_protocol.commands import COMMANDS, FINAL_STATES
 
 _POLL_S: Final = 0.2

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from vramscope.cli.api_client import ApiClient, add_server_options
 from vramscope.cli.one_line_parser import OneLineParser
-from vramscope.cli.size_text import size_text
+from vramscope.size_text import size_text
 
 _HEAD: Final = ("ID", "NAME", "STATE", "RANKS", "STEP", "STARTED", "PEAK RESERVED", "DEVICE")
 
@@ -42,6 +42,6 @@ def _row(run: dict[str, Any]) -> tuple[str, ...]:
         str(run["world_size"]),
         "-" if step is None else str(step),
         started.isoformat(" ", "seconds"),
-        size_text(run.get("peak_reserved_bytes")),
+        size_text(run.get("peak_reserved_bytes"), "-"),
         f"{device} (emulated)" if run.get("emulated") and "emulated" not in device else device,
     )

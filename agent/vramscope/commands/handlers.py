@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from vramscope.collectors.allocator import Layout, flatten
 from vramscope.commands.cache_plan import CachePlan, plan_empty_cache
 from vramscope.devices.device import Device
+from vramscope.size_text import size_text
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import CONFLICT, VramscopeError
@@ -26,7 +27,6 @@ _MEASURED: Final = Layout(
         "inactive_split_bytes.all.current",
     )
 )
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 Measures = dict[str, Any]
 
@@ -187,15 +187,3 @@ def _fall(before: Measures, after: Measures, name: str) -> int | None:
         return None
     fall: int = before[name] - after[name]
     return fall
-
-
-def size_text(size_bytes: int | None) -> str:
-    """Bytes in the unit that leaves three digits or so: "0 B", "512 KiB", "1.50 GiB"."""
-    if size_bytes is None:
-        return "an unknown amount"
-    value, unit = float(size_bytes), _UNITS[0]
-    for unit in _UNITS:
-        if abs(value) < 1024 or unit == _UNITS[-1]:
-            break
-        value /= 1024
-    return f"{value:.0f} {unit}" if value == int(value) else f"{value:.2f} {unit}"

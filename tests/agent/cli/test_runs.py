@@ -28,7 +28,7 @@ def test_runs_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     head, first, second = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["ID", "NAME", "STATE"]
     assert first.split()[:5] == ["abc", "train", "live", "8", "120"]
-    assert first.endswith("3.00 GiB       NVIDIA H200")
+    assert first.endswith("3 GiB          NVIDIA H200")
     assert second.split()[4] == "-"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.fake_device import FakeDevice
 from tests.support.fake_torch import nested_stats
-from vramscope.commands.handlers import CommandHandlers, size_text
+from vramscope.commands.handlers import CommandHandlers
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.commands import COMMANDS
 from vramscope_protocol.errors import VramscopeError
@@ -166,18 +166,3 @@ def test_a_counter_that_is_missing_makes_the_result_unknown(device: FakeDevice) 
     receipt = CommandHandlers(device).run("empty_cache", dry_run=False)
     assert receipt.returned_bytes is None
     assert receipt.message.startswith("Returned an unknown amount")
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "text"),
-    [
-        (0, "0 B"),
-        (512, "512 B"),
-        (1536, "1.50 KiB"),
-        (3 << 30, "3 GiB"),
-        (-(5 << 20), "-5 MiB"),
-        (1 << 60, "1048576 TiB"),
-    ],
-)
-def test_sizes_are_readable(size_bytes: int, text: str) -> None:
-    assert size_text(size_bytes) == text
