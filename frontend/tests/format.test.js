@@ -31,6 +31,9 @@ test("changes have a sign, except when they round to zero", () => {
 test("part and whole share one unit", () => {
   assert.equal(format.ofText(113.6 * GIB, 139.8 * GIB), "113.6 of 139.8 GiB");
   assert.equal(format.ofText(0.5 * GIB, 8 * GIB), "0.5 of 8.0 GiB");
+  assert.equal(format.ofText(328 * MIB, GIB), "328 of 1,024 MiB");
+  assert.equal(format.tableUnit(139.8 * GIB).name, "GiB");
+  assert.equal(format.tableUnit(GIB).name, "MiB");
 });
 
 test("percent: integer, one decimal below ten", () => {

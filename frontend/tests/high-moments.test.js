@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import * as fields from "../vramscope_frontend/js/fields.js";
 import { HELD, highMoments } from "../vramscope_frontend/js/high-moments.js";
-import { appendRows, emptyTable } from "../vramscope_frontend/js/series.js";
+import { appendRows, emptyTable, SPAN } from "../vramscope_frontend/js/series.js";
 
 const stepsOf = (/** @type {number[]} */ peaks, first = 1) => {
   const made = emptyTable(fields.STEP_FIELDS);
@@ -13,7 +13,7 @@ const stepsOf = (/** @type {number[]} */ peaks, first = 1) => {
 const samplesOf = (/** @type {number[]} */ t, /** @type {number[]} */ allocated, binWidth = 0) => {
   const made = emptyTable(fields.SAMPLE_FIELDS);
   appendRows(made, t, t, { [fields.ALLOCATED]: allocated, [fields.ACTIVE]: allocated, [fields.RESERVED]: t.map(() => 30), [fields.INACTIVE_SPLIT]: t.map(() => 2), [fields.DEVICE_USED]: t.map(() => 33) }, Infinity);
-  made.binWidth = binWidth;
+  made.columns[SPAN] = t.map(() => binWidth);
   return made;
 };
 const allocated = (/** @type {ReturnType<typeof highMoments>} */ table) => table.columns[fields.ALLOCATED];
@@ -42,6 +42,11 @@ test("otherwise the highest sample within the step is shown, as the state that d
 test("rolled-up samples know no split", () => {
   const high = highMoments(stepsOf([20, 20]), samplesOf([1.2], [14], 1));
   assert.ok(Number.isNaN(high.columns[fields.INACTIVE_SPLIT][1]));
+});
+
+test("a rolled-up sample counts for every step that it reaches into, a measured one for its own", () => {
+  assert.deepEqual(allocated(highMoments(stepsOf([20, 20, 20, 20]), samplesOf([1.2], [14], 1.5))), [20, 14, 14, 10]);
+  assert.deepEqual(allocated(highMoments(stepsOf([20, 20, 20, 20]), samplesOf([1.2], [14]))), [20, 14, 10, 10]);
 });
 
 test("memory that was given back is not drawn because a peak remembers it", () => {

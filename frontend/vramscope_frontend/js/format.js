@@ -59,13 +59,16 @@ export function gibChange(bytes) {
   return bytes > 0 && /[1-9]/.test(text) ? `+${text}` : text;
 }
 
+/** Below this a table in GiB would be a column of 0.1 and 0.2. */
+const TABLE_IN_MIB_BELOW = 4 * GIB;
+
 /**
  * The unit in which one table of sizes is written: the largest value decides for all of them.
  * @param {Maybe} largest_bytes
  * @returns {{name: "GiB" | "MiB", bytes: number}}
  */
 export function tableUnit(largest_bytes) {
-  return known(largest_bytes) && largest_bytes < GIB ? { name: "MiB", bytes: MIB } : { name: "GiB", bytes: GIB };
+  return known(largest_bytes) && largest_bytes < TABLE_IN_MIB_BELOW ? { name: "MiB", bytes: MIB } : { name: "GiB", bytes: GIB };
 }
 
 /**
@@ -118,10 +121,10 @@ export function sizeText(bytes, digits = 1) {
  * @param {Maybe} whole_bytes
  */
 export function ofText(part_bytes, whole_bytes) {
-  const whole = size(whole_bytes);
   if (!known(part_bytes) || !known(whole_bytes)) return sizeText(part_bytes);
-  const unit = whole_bytes >= GIB ? GIB : MIB;
-  return `${fixed(part_bytes / unit, 1)} of ${whole.unit === "GiB" ? whole.value : fixed(whole_bytes / unit, 1)} ${unit === GIB ? "GiB" : "MiB"}`;
+  const unit = tableUnit(whole_bytes);
+  const digits = unit.bytes === GIB ? 1 : 0;
+  return `${fixed(part_bytes / unit.bytes, digits)} of ${fixed(whole_bytes / unit.bytes, digits)} ${unit.name}`;
 }
 
 /**

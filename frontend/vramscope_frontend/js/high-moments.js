@@ -6,7 +6,7 @@
 
 import * as fields from "./fields.js";
 import { known } from "./format.js";
-import { indexAt, lowerBound } from "./series.js";
+import { indexAt, isRolledUp, lowerBound, SPAN } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
 
@@ -31,12 +31,22 @@ export function highMoments(steps, samples) {
   let from = 0;
   for (let i = 0; i < rows; i++) {
     const to = lowerBound(samples.x, steps.t[i] + 1e-9);
-    const sample = highestSample(samples, from, to);
+    const sample = highestSample(samples, reachesInto(samples, from - 1, i > 0 ? steps.t[i - 1] : -Infinity) ? from - 1 : from, to);
     from = to;
     const state = highestState(steps, i, samples, sample);
     for (const name of STATE) columns[name][i] = state[name] ?? NaN;
   }
   return { x: steps.x, t: steps.t, columns, binWidth: steps.binWidth };
+}
+
+/**
+ * Whether a rolled-up sample that began before a step goes on into it.
+ * @param {Table} samples
+ * @param {number} index
+ * @param {number} start_t
+ */
+function reachesInto(samples, index, start_t) {
+  return index >= 0 && isRolledUp(samples, index) && samples.x[index] + samples.columns[SPAN][index] > start_t;
 }
 
 /**
@@ -116,7 +126,7 @@ function sampleState(samples, sample, end) {
   const state = {};
   for (const name of STATE) state[name] = samples.columns[name][sample];
   // A rolled-up sample holds the highest of each counter: no split of the free part did exist.
-  if (samples.binWidth > 0) state[fields.INACTIVE_SPLIT] = NaN;
+  if (isRolledUp(samples, sample)) state[fields.INACTIVE_SPLIT] = NaN;
   if (!known(state[fields.RESERVED])) state[fields.RESERVED] = end[fields.RESERVED];
   return state;
 }

@@ -3,11 +3,11 @@
 import { compose, countersAt, LAYERS } from "./composition.js";
 import { pickRows } from "./downsampling.js";
 import * as fields from "./fields.js";
-import { age, count, known, plural, size, tableUnit } from "./format.js";
+import { age, count, inUnit, known, plural, tableUnit } from "./format.js";
 import { missingSteps, silences } from "./gaps.js";
 import { endState, HELD } from "./high-moments.js";
 import { highestRow } from "./peaks.js";
-import { indexAt, rowAt, rowsBetween, takeRows } from "./series.js";
+import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
 /** @typedef {import("./memory-view.js").MemoryView} MemoryView */
@@ -80,7 +80,7 @@ export function pictureOf(scene, cursor) {
       envelope: null,
       columns: composition && reading ? { end: reading.end, peak: reading.peak } : null,
       strips: stripsOf(scene, rows),
-      freeText: reading && known(reading.peak.free) ? { value: size(reading.peak.free).value, unit: size(reading.peak.free).unit === unit.name ? "free" : `${size(reading.peak.free).unit} free` } : null,
+      freeText: reading && known(reading.peak.free) ? { value: inUnit(reading.peak.free, unit), unit: "free" } : null,
       marks: scene.marks,
       zones: [...gapZones(scene, source), ...scene.silentZones],
       emulated: scene.emulated,
@@ -98,7 +98,7 @@ export function pictureOf(scene, cursor) {
  */
 function stateAt(rows, index, byStep, steps) {
   const row = rowAt(rows, index);
-  return compose(byStep ? countersAt(row, true, row[HELD] ?? null) : countersAt(row, rows.binWidth === 0, heldBefore(steps, rows.x[index])), null);
+  return compose(byStep ? countersAt(row, true, row[HELD] ?? null) : countersAt(row, !isRolledUp(rows, index), heldBefore(steps, rows.x[index])), null);
 }
 
 /**
@@ -129,7 +129,7 @@ export function readingOf(scene, cursor) {
   const top = highestRow(source, height, from, to)?.index ?? at;
   const stateOf = (/** @type {number} */ i) => {
     const row = rowAt(source, i);
-    const exact = byStep || source.binWidth === 0 || i >= source.x.length - 1;
+    const exact = byStep || !isRolledUp(source, i);
     return compose(countersAt(row, exact, byStep ? (row[HELD] ?? null) : heldBefore(scene.steps, source.x[i])), limit_bytes);
   };
   return {

@@ -76,6 +76,18 @@ export function tableFromSteps(payload, fields, origin_ns, points) {
   return table;
 }
 
+/** Seconds that a row of samples stands for: the highest of each counter in them, no state that did exist. */
+export const SPAN = "span_s";
+
+/**
+ * True where a row holds the highest of each counter over a stretch, false for one that was measured.
+ * @param {Table} table
+ * @param {number} index
+ */
+export function isRolledUp(table, index) {
+  return (table.columns[SPAN]?.[index] || 0) > 0;
+}
+
 /**
  * One row per bin, with the highest value of each field in it.
  * @param {SeriesPayload} payload
@@ -94,6 +106,7 @@ export function tableFromSeries(payload, fields, origin_ns) {
   }
   appendRows(table, t, t, columns, Infinity);
   table.binWidth = payload.resolution_ms / 1000;
+  table.columns[SPAN] = table.x.map(() => table.binWidth);
   return table;
 }
 
