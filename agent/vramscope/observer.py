@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from vramscope.collectors.allocator import AllocatorCounters
 from vramscope.collectors.host import HostCollector
@@ -23,6 +24,9 @@ from vramscope.sampling.clock import Clock
 from vramscope.sampling.sampler import Sampler
 from vramscope.steps.tracker import StepTracker
 from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo
+
+_SAMPLE_AFTER_COMMAND_S: Final = 0.05
+"""How long the training thread waits for the sample that shows what a command did."""
 
 
 class Observer:
@@ -74,6 +78,7 @@ class Observer:
             emit=outbox.put,
             allow=config.allow,
             allow_commands=config.allow_commands,
+            on_change=lambda: self._sampler.sample_now(_SAMPLE_AFTER_COMMAND_S),
         )
         self._steps = StepTracker(
             self._device,

@@ -59,6 +59,7 @@ class CommandQueue:
         emit: takes each change of state; must not block.
         allow: "observe" refuses what needs the control right.
         allow_commands: names that may run at all, ``None`` for no further limit.
+        on_change: called on the training thread after commands that may have changed memory.
     """
 
     def __init__(
@@ -69,12 +70,14 @@ class CommandQueue:
         emit: Callable[[CommandUpdate], None],
         allow: Literal["observe", "control"] = "control",
         allow_commands: frozenset[str] | None = None,
+        on_change: Callable[[], object] | None = None,
     ) -> None:
         self._handlers = handlers
         self._clock = clock
         self._emit = emit
         self._allow = allow
         self._allow_commands = allow_commands
+        self._on_change = on_change
         self._waiting: dict[str, _Waiting] = {}
         self._last_updates: OrderedDict[str, CommandUpdate] = OrderedDict()
         self._closed_because: str | None = None
@@ -107,6 +110,7 @@ class CommandQueue:
         if not self._waiting:
             return
         self._expire()
+        changed = False
         for waiting in list(self._waiting.values()):
             if not waiting.at_boundary:
                 continue
@@ -114,6 +118,9 @@ class CommandQueue:
             waiting.busy_reason = self._handlers.busy_reason()
             if waiting.busy_reason is None:
                 self._run(waiting, step)
+                changed |= not waiting.command.dry_run
+        if changed and self._on_change is not None:
+            self._on_change()
 
     def run_on_agent_thread(self, step: int) -> None:
         """Run what only reads and let the rest expire; on the sampler thread, once a tick."""

@@ -12,6 +12,7 @@ few of their features kept: the allocator ends up with gaps that it can neither 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -122,6 +123,8 @@ class Habits:
 
 def train(steps: int | None) -> None:
     """Train for ``steps`` optimizer steps, or until interrupted."""
+    # Half of the cores: the server and the browser of the demo want some too.
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

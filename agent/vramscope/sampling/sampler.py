@@ -12,7 +12,9 @@ wake-up, 100 to 250 us of CPU time. So a turn does nothing that could be done le
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -119,10 +121,12 @@ class Sampler:
         self._flushes = Deadlines(FLUSH_INTERVAL_S, now_ns)
         self._statuses = Deadlines(STATUS_INTERVAL_S, now_ns)
         self._last_status: tuple[int, int] | None = None
-        # Released to stop. A bare lock, because an Event's wait costs half as much again, at
-        # every turn.
-        self._stop = threading.Lock()
-        self._stop.acquire()
+        # Released to wake the thread early. A bare lock, because an Event's wait costs half as
+        # much again, at every turn.
+        self._wake = threading.Lock()
+        self._wake.acquire()
+        self._stopping = False
+        self._asked: deque[threading.Event] = deque()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -132,8 +136,8 @@ class Sampler:
 
     def stop(self, timeout_s: float) -> bool:
         """End the thread and flush the last rows; whether it ended in time."""
-        if self._stop.locked():
-            self._stop.release()
+        self._stopping = True
+        self._ring()
         ended = True
         if self._thread is not None:
             self._thread.join(timeout_s)
@@ -143,6 +147,19 @@ class Sampler:
             with guarded("last flush"):
                 self.flush()
         return ended
+
+    def sample_now(self, timeout_s: float) -> bool:
+        """Have the thread take a sample at once and wait for it; whether it came in time.
+
+        For the moment after a command: cached memory that went back to the device is taken again
+        in the next step, often before the next regular sample.
+        """
+        if self._thread is None or self._stopping:
+            return False
+        taken = threading.Event()
+        self._asked.append(taken)
+        self._ring()
+        return taken.wait(timeout_s)
 
     def set_rate_hz(self, rate_hz: float) -> None:
         """Wish for another rate; the budget still holds."""
@@ -158,8 +175,11 @@ class Sampler:
         """One turn: a sample, and what is due besides."""
         now_ns = self._clock.monotonic_ns()
         self._samples.take(now_ns)
+        asked = len(self._asked)
         with guarded("sample"):
             self._sample()
+        for _ in range(asked):
+            self._asked.popleft().set()
         with guarded("commands"):
             self._commands.run_on_agent_thread(self._steps.step)
         if self._flushes.wait_s(now_ns) == 0:
@@ -177,10 +197,17 @@ class Sampler:
     def _run(self) -> None:
         with guarded("sampler thread"):
             meter = CpuMeter()
-            while not self._stop.acquire(timeout=self._wait_s()):
+            while True:
+                self._wake.acquire(timeout=self._wait_s())
+                if self._stopping:
+                    return
                 meter.begin()
                 self.tick()
                 self._account(meter.end())
+
+    def _ring(self) -> None:
+        with contextlib.suppress(RuntimeError):  # rung by another thread at the same time
+            self._wake.release()
 
     def _wait_s(self) -> float:
         return self._samples.wait_s(self._clock.monotonic_ns())

@@ -26,13 +26,18 @@ class Rig:
         self.clock = FakeClock()
         self.device = FakeDevice()
         self.outbox = RecordingOutbox()
+        self.samples = 0
         self.queue = CommandQueue(
             CommandHandlers(self.device),
             clock=self.clock,
             emit=self.outbox.put,
             allow=allow,
             allow_commands=allow_commands,
+            on_change=self._sample,
         )
+
+    def _sample(self) -> None:
+        self.samples += 1
 
     def submit(self, identity: str, name: str = "empty_cache", **more: Any) -> None:
         self.queue.submit(Command(id=identity, name=name, **more))
@@ -53,6 +58,15 @@ def test_a_changing_command_waits_for_the_end_of_a_step() -> None:
     assert rig.receipt("a").step == 7
     rig.queue.run_at_boundary(8)
     assert rig.device.calls == ["empty_cache"]
+    assert rig.samples == 1
+
+
+def test_only_what_changes_memory_asks_for_a_sample() -> None:
+    rig = Rig()
+    rig.submit("a", dry_run=True)
+    rig.queue.run_at_boundary(1)
+    assert rig.outbox.states("a")[-1] == "done"
+    assert rig.samples == 0
 
 
 def test_a_reading_command_does_not_wait() -> None:

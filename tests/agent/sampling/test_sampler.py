@@ -247,6 +247,20 @@ def test_the_thread_samples_and_stops_with_every_row_flushed() -> None:
     assert rig.outbox.lost == []
 
 
+def test_a_sample_that_is_asked_for_does_not_wait_for_its_turn() -> None:
+    rig = Rig(Clock(), rate_hz=0.01, cost_budget=0.0)  # its own turns: one, then none for 100 s
+    assert not rig.sampler.sample_now(0.01), "nothing samples before the start"
+    rig.sampler.start()
+    try:
+        assert rig.status_came.wait(10)
+        rig.device.stats = nested_stats(allocated_bytes=4096)
+        assert rig.sampler.sample_now(10)
+    finally:
+        assert rig.sampler.stop(5.0)
+    assert [row["allocated_bytes.all.current"] for row in rig.outbox.rows("sample")][-1] == 4096
+    assert not rig.sampler.sample_now(0.01), "nothing samples after the end"
+
+
 def test_the_thread_counts_its_own_cost() -> None:
     rig = Rig(Clock(), rate_hz=100.0, cost_budget=0.0)
     rig.sampler.start()
