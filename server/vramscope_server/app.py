@@ -50,6 +50,7 @@ class Application:
     async def start(self) -> None:
         """Load what the store knows, and take up what was open. Nothing is served before."""
         await self.context.ingest.start()
+        await self.context.authenticator.start()
         await self.context.coordinator.start()
         self.context.ready = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -31,6 +32,7 @@ def serve(settings: Settings) -> None:
     Raises:
         VramscopeError: the port is taken, or the database cannot be opened.
     """
+    logging.basicConfig(level=logging.WARNING, format="vramscope: %(levelname)s: %(message)s")
     listener = bind(settings.host, settings.port)
     try:
         application = create_app(settings)
@@ -86,7 +88,8 @@ class Server(uvicorn.Server):
                 # Deflate costs half as much CPU again as everything else that ingest does.
                 ws_per_message_deflate=False,
                 lifespan="on",
-                log_level="warning",
+                # Their records go where ours go.
+                log_config=None,
                 # The first address carries a token: no request line may reach a log.
                 access_log=False,
                 # Addresses go into the audit log: no header may change them.

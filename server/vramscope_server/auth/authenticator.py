@@ -55,6 +55,10 @@ class Authenticator:
         )
         self._cache: OrderedDict[tuple[str, bytes], tuple[Principal, float]] = OrderedDict()
 
+    async def start(self) -> None:
+        """Forget sessions that are over."""
+        await self._store.write(lambda c: tokens.forget_sessions(c, time.time_ns()))
+
     async def verify_token(self, secret: str, address: str) -> Principal:
         """Who presents this token from ``address``.
 

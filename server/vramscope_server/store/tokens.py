@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, or_, select, update
 
 from vramscope_server.store import tables
 
@@ -92,6 +92,12 @@ def revoke_token(connection: Connection, token_id: int, now_ns: int) -> bool:
         .values(revoked_ns=now_ns)
     )
     return revoked.rowcount == 1
+
+
+def forget_sessions(connection: Connection, now_ns: int) -> int:
+    """Delete sessions that are over, so that the table does not grow; how many there were."""
+    is_over = or_(_tokens.c.revoked_ns.is_not(None), _tokens.c.expires_ns <= now_ns)
+    return connection.execute(delete(_tokens).where(_tokens.c.kind == "session", is_over)).rowcount
 
 
 def _record(row: Row[tuple[object, ...]]) -> TokenRecord:

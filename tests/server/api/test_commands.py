@@ -3,12 +3,20 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import pytest
-
 from tests.support.scripted_agent import GIB, ScriptedAgent
 from tests.support.server_app import OWNER, ServerApp
 
 PATH = "/api/v1/runs/train/commands"
+WRONG: list[tuple[dict[str, Any], int, str]] = [
+    ({"name": "format_disk"}, 400, "expected one of: empty_cache"),
+    ({"name": "gc_collect", "ranks": [5]}, 400, "some of the ranks 0, got 5"),
+    ({"name": "gc_collect", "params": {"x": 1}}, 400, "parameters of gc_collect"),
+    ({"name": "gc_collect", "dry_run": True}, 400, "has no dry run"),
+    ({"name": "gc_collect", "deadline_s": -1}, 400, "deadline_s: expected"),
+    ({"name": "gc_collect", "dry_run": "yes"}, 422, "dry_run: expected a valid boolean"),
+    ({"name": "gc_collect", "rank": 0}, 422, "rank: expected"),
+    ({}, 422, "name: expected a value, got none"),
+]
 
 
 def command(server: ServerApp, command_id: str, state: str) -> dict[str, Any]:
@@ -130,35 +138,21 @@ def test_a_run_that_has_ended_takes_no_command(server: ServerApp) -> None:
     assert "has ended" in response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "message"),
-    [
-        ({"name": "format_disk"}, 400, "expected one of: empty_cache"),
-        ({"name": "gc_collect", "ranks": [5]}, 400, "some of the ranks 0, got 5"),
-        ({"name": "gc_collect", "params": {"x": 1}}, 400, "parameters of gc_collect"),
-        ({"name": "gc_collect", "dry_run": True}, 400, "has no dry run"),
-        ({"name": "gc_collect", "deadline_s": -1}, 400, "deadline_s: expected"),
-        ({"name": "gc_collect", "dry_run": "yes"}, 422, "dry_run: expected a valid boolean"),
-        ({"name": "gc_collect", "rank": 0}, 422, "rank: expected"),
-        ({}, 422, "name: expected a value, got none"),
-    ],
-)
-def test_a_wrong_request_reaches_no_rank(
-    server: ServerApp, body: dict[str, Any], status: int, message: str
-) -> None:
+def test_a_wrong_request_reaches_no_rank(server: ServerApp) -> None:
     with server.agent() as agent:
-        response = server.post(PATH, body)
-        assert response.status_code == status
-        assert message in response.json()["error"]["message"]
+        for body, status, message in WRONG:
+            response = server.post(PATH, body)
+            assert (body, response.status_code) == (body, status)
+            assert message in response.json()["error"]["message"]
         server.post(PATH, {"name": "stats", "id": "the-first"})
         assert agent.wait_command().id == "the-first"
 
 
-@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
-def test_what_is_no_json_is_said(server: ServerApp, kind: str) -> None:
-    response = server.client.post(PATH, content=b"{", headers={**OWNER, "content-type": kind})
-    assert response.status_code == 422
-    assert "expected JSON" in response.json()["error"]["message"]
+def test_what_is_no_json_is_said(server: ServerApp) -> None:
+    for kind in ("application/json", "text/plain"):
+        response = server.client.post(PATH, content=b"{", headers={**OWNER, "content-type": kind})
+        assert response.status_code == 422
+        assert "expected JSON" in response.json()["error"]["message"]
 
 
 def test_viewers_may_ask_and_not_change(server: ServerApp) -> None:

@@ -113,6 +113,17 @@ def test_a_session_of_the_printed_token_outlives_the_server(store: Store) -> Non
         asyncio.run(Authenticator(store, Limits(), "fixed").verify_session(session))
 
 
+def test_sessions_that_are_over_are_forgotten_at_the_start(store: Store) -> None:
+    authenticator = Authenticator(store, Limits(auth_cache_s=0), "fixed")
+    live, ended = (asyncio.run(authenticator.open_session("fixed", HERE)) for _ in range(2))
+    make(store, "view", expires_ns=1)
+    asyncio.run(authenticator.close_session(ended))
+    asyncio.run(authenticator.start())
+    assert asyncio.run(authenticator.verify_session(live)).name == "owner"
+    assert len(store.read_now(lambda c: tokens.list_tokens(c, "session"))) == 1
+    assert len(store.read_now(tokens.list_tokens)) == 1, "an expired token is still listed"
+
+
 def test_no_secret_is_stored(store: Store, tmp_path: Path) -> None:
     authenticator = Authenticator(store, Limits(), "the-fixed-token")
     session = asyncio.run(authenticator.open_session("the-fixed-token", HERE))

@@ -240,7 +240,7 @@ def test_open_commands_are_taken_up_after_a_restart(store: Store) -> None:
         assert [command.id for _rank, command in world.carrier.sent] == ["waits"]
         world.answer("waits", "done")
 
-    world = play(store, after, Limits(command_restart_s=0.05))
+    world = play(store, after, Limits(command_restart_s=0.05, command_grace_s=0.05))
     states = {
         c["id"]: c["state"] for c in store.read_now(lambda c: command_log.list_commands(c, "r1"))
     }
