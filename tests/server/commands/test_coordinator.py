@@ -246,6 +246,8 @@ def test_open_commands_are_taken_up_after_a_restart(store: Store) -> None:
     }
     assert states == {"answered-meanwhile": "done", "overdue": "expired", "waits": "done"}
     assert len(world.audience.events) == 3
+    # Whether it was sent before the restart is not known, and the receipt does not claim to.
+    assert "not known whether" in world.stored("overdue")["receipts"]["0"]["message"]
 
 
 def test_too_many_open_commands(store: Store) -> None:
