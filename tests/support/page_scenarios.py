@@ -103,10 +103,11 @@ class Scenario:
         for freed in self.freed_steps:
             reserved = np.where(steps > freed, need + 0.1, reserved)
             reserved = np.where((steps == freed) & (phase >= 1), kept + self.stranded_gib, reserved)
-        reserved = np.minimum(reserved, self.limit_gib - (self.context_gib or 0) - 0.2)
+        most_reserved = self.limit_gib - (self.context_gib or 0) - 0.2
+        reserved = np.minimum(reserved, most_reserved)
         allocated = kept + peak * rise
         highest = self.running_peaks(int(steps.max(initial=0)), rank)[steps]
-        highest_reserved = np.maximum(reserved, full)
+        highest_reserved = np.maximum(reserved, np.minimum(full, most_reserved))
         free_part = np.maximum(0.0, reserved - allocated)
         context = np.nan if self.context_gib is None else self.context_gib
         return {

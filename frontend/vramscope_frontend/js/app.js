@@ -9,7 +9,6 @@
  * @property {import("./socket.js").Link} link
  * @property {string[]} scopes
  * @property {import("./messages.js").Session | null} session
- * @property {(listener: () => void) => () => void} onChange link, rights or session changed
  */
 
 export {};

@@ -17,13 +17,10 @@ import { Shell } from "./views/shell.js";
 /** @typedef {import("./app.js").App} App */
 
 const clock = new ServerClock();
-/** @type {Set<() => void>} */
-const listeners = new Set();
 /** @type {RunPage | Runs | null} */
 let page = null;
 
 const changed = () => {
-  for (const listener of listeners) listener();
   if (page instanceof RunPage) page.changed();
   if (page instanceof Runs) page.render();
 };
@@ -52,10 +49,6 @@ const app = {
   link: connection.socket.link,
   scopes: [],
   session: null,
-  onChange: (listener) => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  },
 };
 
 /** @param {import("./router.js").Place} place */

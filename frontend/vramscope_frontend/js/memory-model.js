@@ -6,7 +6,7 @@ import * as fields from "./fields.js";
 import { age, count, inUnit, known, plural, tableUnit } from "./format.js";
 import { missingSteps, silences } from "./gaps.js";
 import { endState, HELD } from "./high-moments.js";
-import { highestRow } from "./peaks.js";
+import { heightOf, highestRow } from "./peaks.js";
 import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
@@ -125,7 +125,7 @@ export function readingOf(scene, cursor) {
   const at = cursor === null ? to - 1 : Math.min(to - 1, Math.max(from, indexAt(source.x, byStep ? Math.round(cursor) : cursor)));
   // Equal use is the rule (a cache that stays): among those the row with most in tensors is the peak.
   const columns = source.columns;
-  const height = (/** @type {number} */ i) => Math.max(columns[fields.DEVICE_USED][i] || 0, columns[fields.RESERVED][i] || 0) + (columns[fields.ALLOCATED][i] || 0) * 1e-6;
+  const height = (/** @type {number} */ i) => heightOf(Math.max(columns[fields.DEVICE_USED][i] || 0, columns[fields.RESERVED][i] || 0), columns[fields.ALLOCATED][i]);
   const top = highestRow(source, height, from, to)?.index ?? at;
   const stateOf = (/** @type {number} */ i) => {
     const row = rowAt(source, i);

@@ -2,7 +2,7 @@
 // highest sample of the device. Pure.
 
 import * as fields from "./fields.js";
-import { known } from "./format.js";
+import { known, MIB } from "./format.js";
 import { lastKnown } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
@@ -17,7 +17,7 @@ export function peakOf(steps, samples) {
   const outside = outsideOf(samples);
   // A cache that stays makes many rows equal: of those the one with most in tensors is the peak.
   const allocated = steps.columns[fields.ALLOCATED_PEAK] ?? [];
-  const by_height = highestRow(steps, (i) => usedAtPeakOf(steps, i, outside) + (allocated[i] || 0) * 1e-6);
+  const by_height = highestRow(steps, (i) => heightOf(usedAtPeakOf(steps, i, outside), allocated[i]));
   const by_step = by_height && { index: by_height.index, used: usedAtPeakOf(steps, by_height.index, outside) };
   const by_sample = highestRow(samples, (i) => higher(samples.columns[fields.DEVICE_USED]?.[i], samples.columns[fields.RESERVED]?.[i]));
   if (!by_step && !by_sample) return null;
@@ -27,6 +27,16 @@ export function peakOf(steps, samples) {
   const index = by_sample?.index ?? 0;
   const step = samples.columns[fields.STEP]?.[index];
   return { used: by_sample?.used ?? 0, usedKnown: known(samples.columns[fields.DEVICE_USED]?.[index]), step: known(step) ? step : null };
+}
+
+/**
+ * A height that ranks moments: use of the device first, then bytes in tensors. In whole MiB, so that
+ * a byte of rounding does not move the peak from one step to another.
+ * @param {number} used
+ * @param {number | undefined} allocated
+ */
+export function heightOf(used, allocated) {
+  return Math.round(used / MIB) + Math.round((known(allocated) ? allocated : 0) / MIB) * 1e-9;
 }
 
 /**

@@ -32,7 +32,6 @@ export class Socket {
     this.last_frame_ms = 0;
     this.retry_timer = 0;
     this.watch_timer = 0;
-    this.everOpen = false;
   }
 
   start() {
@@ -54,7 +53,6 @@ export class Socket {
       if (this.link.state !== "open") {
         // Open means that the server spoke, not that a handshake went through.
         clearTimeout(deadline);
-        this.everOpen = true;
         this.setLink({ state: "open", attempt: 0, retry_at_ms: 0, reason: "" });
         this.watch();
         this.handlers.onOpen();

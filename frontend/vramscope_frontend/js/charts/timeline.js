@@ -213,9 +213,11 @@ export class Timeline {
     const px = toPixel(geometry, model.range, x);
     position(this.cursor, px, geometry.top - 4, 2, geometry.height + 4);
     this.chip.replaceChildren(...chip);
-    const flip = px + 8 + this.chip.offsetWidth > geometry.left + geometry.width;
-    this.chip.style.left = flip ? "" : `${px + 8}px`;
-    this.chip.style.right = flip ? `${this.host.clientWidth - px + 8}px` : "";
+    const width = this.chip.offsetWidth;
+    const right = geometry.left + geometry.width;
+    const left = px - 8 - width;
+    // Beside the cursor, on the right, on the left, or as far to the right as there is room.
+    this.chip.style.left = `${px + 8 + width <= right ? px + 8 : left >= geometry.left ? left : right - width}px`;
     this.chip.style.top = `${Math.min(geometry.mainTop + geometry.mainHeight - 44, Math.max(geometry.mainTop + 4, (py ?? geometry.mainTop + geometry.mainHeight / 3) - 44))}px`;
   }
 }

@@ -5,7 +5,7 @@ import { el } from "../dom.js";
 
 /** @param {() => void} onDone */
 export function loginPage(onDone) {
-  const token = el("input", { type: "password", autocomplete: "current-password", "aria-label": "Token", placeholder: "Token" });
+  const token = el("input", { type: "password", autocomplete: "current-password", autofocus: true, "aria-label": "Token", placeholder: "Token" });
   const problem = el("p", { class: "crit", role: "alert" });
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();

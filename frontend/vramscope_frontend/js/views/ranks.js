@@ -23,6 +23,8 @@ export class Ranks {
     /** @type {number[]} */
     this.order = [];
     this.sorted_ms = -Infinity;
+    /** Ranks whose use was known when they were sorted: while they load the order is not settled. */
+    this.sortedRows = -1;
     /** @type {"worst" | "rank" | "host"} */
     this.sort = "worst";
     this.sorts = new Segmented("Order of the ranks", [{ value: "worst", text: "Worst first" }, { value: "host", text: "By host" }, { value: "rank", text: "By rank" }], (sort) => {
@@ -98,8 +100,10 @@ export class Ranks {
   /** The order stays for a while, and as long as the pointer is on the chart. */
   sortRows() {
     const { rows } = this;
+    const known_rows = rows.filter((row) => known(row.free)).length;
     const due = performance.now() - this.sorted_ms > RESORT_MS && !this.heat.isPointed;
-    if (due || this.order.length !== rows.length) {
+    if (due || this.order.length !== rows.length || known_rows !== this.sortedRows) {
+      this.sortedRows = known_rows;
       const sorted = [...rows];
       if (this.sort === "rank") sorted.sort((a, b) => a.rank - b.rank);
       if (this.sort === "host") sorted.sort((a, b) => a.info.host.localeCompare(b.info.host) || a.info.local_rank - b.info.local_rank);

@@ -30,7 +30,8 @@ export class VerdictView {
   show(verdict) {
     this.sentence.classList.remove("bone");
     this.second.classList.remove("bone");
-    setText(this.sentence, verdict.sentence);
+    // A number stays with its unit when the line breaks.
+    setText(this.sentence, verdict.sentence.replace(/(\d) (GiB|MiB|KiB|bytes|s|min)\b/g, "$1\u00a0$2"));
     setText(this.second, verdict.second);
     setAttribute(this.element, "data-severity", verdict.severity);
     this.drawGlyph(verdict.severity);
