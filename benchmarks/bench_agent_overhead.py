@@ -40,7 +40,7 @@ def training_step(device: str) -> Callable[[], object]:
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        return loss.item()  # waits for the device, as a logging loop does
+        return float(loss)  # waits for the device, as a logging loop does
 
     return step
 

@@ -14,9 +14,9 @@ from starlette.types import Scope
 from vramscope_frontend import INDEX_HTML, STATIC_DIR
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.auth.credentials import (
-    SESSION_COOKIE,
     client_address,
     identify,
+    session_cookie,
     set_session_cookie,
 )
 from vramscope_server.auth.principal import VIEW
@@ -44,7 +44,7 @@ async def get_page(request: Request) -> Response:
     except VramscopeError as error:
         if request.headers.get("sec-fetch-site") == "cross-site":
             return bounce_page()
-        was_signed_in = SESSION_COOKIE in request.cookies
+        was_signed_in = session_cookie(request) in request.cookies
         return login_page(error if was_signed_in else None, _address(request))
     return HTMLResponse(
         INDEX_HTML.read_text(encoding="utf-8"), headers={"cache-control": _NO_CACHE}

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from tests.support.job_process import Api, child_environment, wait_until
 
@@ -70,21 +70,16 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def open_run(browser: Browser, demo: Demo) -> Page:
-    """A fresh browser profile that follows the printed address and opens the run."""
+def open_run(browser: Browser, demo: Demo, foreign: list[str]) -> Page:
+    """A fresh browser profile at the run; requests to elsewhere are noted in ``foreign``."""
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     page.set_default_timeout(SLOW_MACHINE_MS)
-    page.foreign = []  # type: ignore[attr-defined]  # the test's own note on the page
-    page.on(
-        "request",
-        lambda request: (
-            page.foreign.append(request.url)  # type: ignore[attr-defined]
-            if not request.url.startswith(
-                (demo.url, demo.url.replace("http", "ws"), "data:", "blob:")
-            )
-            else None
-        ),
-    )
+
+    def note_foreign(request: Request) -> None:
+        if not request.url.startswith((demo.url, "data:", "blob:")):
+            foreign.append(request.url)
+
+    page.on("request", note_foreign)
     page.goto(demo.page_url)
     page.get_by_role("link", name="demo").first.click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -113,7 +108,8 @@ def deepest_drop(page: Page, line: str) -> float:
 
 
 def test_watch_act_and_see_the_effect(demo: Demo, browser: Browser) -> None:
-    page = open_run(browser, demo)
+    foreign: list[str] = []
+    page = open_run(browser, demo, foreign)
     first = wait_until(lambda: step_shown(page), lambda step: step >= 1, "a first step", 90)
     wait_until(lambda: step_shown(page), lambda step: step > first, "the step count to grow", 60)
     expect(page.locator(".pill").first).to_contain_text(re.compile("emulated", re.I))
@@ -153,11 +149,11 @@ def test_watch_act_and_see_the_effect(demo: Demo, browser: Browser) -> None:
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     wait_until(lambda: step_shown(page), lambda step: step > first, "the page after a reload", 60)
 
-    second = open_run(browser, demo)
+    second = open_run(browser, demo, foreign)
     wait_until(lambda: step_shown(second), lambda step: step > first, "the second browser", 60)
     second.get_by_role("link", name=re.compile("Commands")).first.click()
     expect(second.get_by_text(re.compile(r"[\d.,]+ [KMG]iB returned")).first).to_be_visible()
-    assert page.foreign == second.foreign == []  # type: ignore[attr-defined]
+    assert foreign == []
 
 
 def test_ctrl_c_ends_all_of_it(demo: Demo) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.server_process import ServerProcess
 
 from tests.support.job_process import (
     REPOSITORY,
@@ -17,6 +16,7 @@ from tests.support.job_process import (
     start,
     watched_command,
 )
+from tests.support.server_process import ServerProcess
 
 JOB = REPOSITORY / "tests/support/jobs/cpu_training.py"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.support.server_process import ServerProcess
 
 from tests.support.job_process import (
     REPOSITORY,
@@ -13,9 +13,9 @@ from tests.support.job_process import (
     finish,
     foreign_lines,
     start,
-    wait_until,
     watched_command,
 )
+from tests.support.server_process import ServerProcess
 
 JOB = REPOSITORY / "tests/support/jobs/cpu_training.py"
 
@@ -39,14 +39,10 @@ def test_a_killed_and_restarted_server_has_every_row_exactly_once(tmp_path: Path
         api = Api(server.url, server.token)
         try:
             for _ in range(2):
-                seen = _samples(api)
-                api.wait_for_run(
-                    "killed", lambda run, seen=seen: _count(run) > seen + 100, "100 samples more"
-                )
+                wait_for_more_samples(api)
                 server.kill()
                 server.restart()
-            seen = _samples(api)
-            api.wait_for_run("killed", lambda run: _count(run) > seen + 100, "100 samples more")
+            wait_for_more_samples(api)
             job.terminate()
             code, output, errors = finish(job)
         finally:
@@ -66,12 +62,11 @@ def test_a_killed_and_restarted_server_has_every_row_exactly_once(tmp_path: Path
         assert raw["time_ns"] == sorted(set(raw["time_ns"]))
 
 
-def _count(run: dict[str, object]) -> int:
-    ranks = run["ranks"]
-    assert isinstance(ranks, list)
-    return int(ranks[0]["samples_received"])
+def wait_for_more_samples(api: Api) -> None:
+    """Wait until the run exists and has 100 samples more than now."""
+    seen = _count(api.wait_for_run("killed", bool, "to appear"))
+    api.wait_for_run("killed", lambda run: _count(run) > seen + 100, "100 samples more")
 
 
-def _samples(api: Api) -> int:
-    run = wait_until(lambda: api.wait_for_run("killed", bool, "to appear"), bool, "the run")
-    return _count(run)
+def _count(run: dict[str, Any]) -> int:
+    return int(run["ranks"][0]["samples_received"])

@@ -52,7 +52,7 @@ class ServerProcess:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
-        self.token = token
+        self.token = token or ""
         self.port = port
         self.page_url = ""
         self.database = f"sqlite:///{folder / 'vramscope.db'}"
@@ -118,7 +118,7 @@ class ServerProcess:
         """Command line of the server."""
         line = [sys.executable, "-m", "vramscope_server", "--port", str(self.port)]
         line += ["--database", self.database]
-        if self.token is not None:
+        if self.token:
             line += ["--token", self.token]
         return line + self._options
 
@@ -216,7 +216,7 @@ class ServerProcess:
             match = re.match(r"vramscope: (http://[^:/]+:(\d+)/\S*)", line)
             if is_stdout and match is not None:
                 self.page_url, self.port = match[1], int(match[2])
-                if self.token is None:
+                if not self.token:
                     self.token = match[1].partition("token=")[2]
                 self._listening.set()
         if is_stdout:

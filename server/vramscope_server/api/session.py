@@ -12,9 +12,9 @@ from starlette.responses import RedirectResponse
 from vramscope_protocol.errors import AUTH_FAILED, BAD_REQUEST, VramscopeError
 from vramscope_server.api.access import AnyCaller, Server, json_response
 from vramscope_server.auth.credentials import (
-    SESSION_COOKIE,
     clear_session_cookie,
     client_address,
+    session_cookie,
     set_session_cookie,
 )
 from vramscope_server.login import local_path, login_page
@@ -77,11 +77,11 @@ async def log_in(request: Request, server: Server) -> Response:
 @login_router.post("/logout", status_code=204)
 async def log_out(request: Request, server: Server) -> Response:
     """End the session of this browser."""
-    session = request.cookies.get(SESSION_COOKIE)
+    session = request.cookies.get(session_cookie(request))
     if session:
         await server.authenticator.close_session(session)
     response = Response(status_code=204)
-    clear_session_cookie(response)
+    clear_session_cookie(response, request)
     return response
 
 

@@ -12,7 +12,16 @@ from vramscope_protocol.errors import AUTH_FAILED, VramscopeError
 from vramscope_server.auth.authenticator import Authenticator
 from vramscope_server.auth.principal import Principal
 
-SESSION_COOKIE: Final = "vramscope_session"
+_COOKIE: Final = "vramscope_session"
+
+
+def session_cookie(connection: HTTPConnection) -> str:
+    """Name of the cookie: with the port, since browsers share cookies between the ports of a host.
+
+    Without it two servers on one machine would sign each other's pages out.
+    """
+    port = connection.url.port
+    return _COOKIE if port is None else f"{_COOKIE}_{port}"
 
 
 def client_address(connection: HTTPConnection) -> str:
@@ -44,7 +53,7 @@ async def identify(connection: HTTPConnection, authenticator: Authenticator) -> 
     token = bearer_token(connection)
     if token is not None:
         return await authenticator.verify_token(token, client_address(connection))
-    session = connection.cookies.get(SESSION_COOKIE)
+    session = connection.cookies.get(session_cookie(connection))
     if not session:
         raise VramscopeError(
             AUTH_FAILED, "expected 'Authorization: Bearer TOKEN' or the cookie of a signed-in page"
@@ -57,7 +66,7 @@ def set_session_cookie(
 ) -> None:
     """Hand the browser its session: no script can read it, no other site can make it be sent."""
     response.set_cookie(
-        SESSION_COOKIE,
+        session_cookie(request),
         session,
         max_age=int(max_age_s),
         path="/",
@@ -67,6 +76,7 @@ def set_session_cookie(
     )
 
 
-def clear_session_cookie(response: Response) -> None:
+def clear_session_cookie(response: Response, request: Request) -> None:
     """Make the browser forget its session."""
-    response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="strict")
+    name = session_cookie(request)
+    response.delete_cookie(name, path="/", httponly=True, samesite="strict")

@@ -30,8 +30,8 @@ PATHS = [
         {"authorization": "Bearer wrong"},
         {"authorization": "Basic dTpw"},
         {"authorization": "Bearer "},
-        {"cookie": "vramscope_session=wrong"},
-        {"cookie": "vramscope_session=test-token"},
+        {"cookie": "vramscope_session_8470=wrong"},
+        {"cookie": "vramscope_session_8470=test-token"},
     ],
 )
 def test_nobody_gets_in_without_a_token(tmp_path: Path, headers: dict[str, str]) -> None:
@@ -45,7 +45,7 @@ def test_nobody_gets_in_without_a_token(tmp_path: Path, headers: dict[str, str])
 
 def test_a_session_is_no_token(server: ServerApp) -> None:
     cookie = server.client.post("/login", json={"token": "test-token"}).cookies
-    session = cookie["vramscope_session"]
+    session = cookie["vramscope_session_8470"]
     response = server.client.get(
         "/api/v1/runs", headers={"authorization": f"Bearer {session}", "cookie": ""}
     )

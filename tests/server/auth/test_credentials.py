@@ -9,12 +9,17 @@ from vramscope_server.auth.credentials import (
     bearer_token,
     clear_session_cookie,
     client_address,
+    session_cookie,
     set_session_cookie,
 )
 
 
-def connection(authorization: str | None = None, scheme: str = "http") -> Request:
-    headers = [] if authorization is None else [(b"authorization", authorization.encode())]
+def connection(
+    authorization: str | None = None, scheme: str = "http", host: str = "vramscope.example"
+) -> Request:
+    headers = [(b"host", host.encode())]
+    if authorization is not None:
+        headers.append((b"authorization", authorization.encode()))
     return Request(
         {
             "type": "http",
@@ -59,5 +64,11 @@ def test_the_cookie_is_kept_from_scripts_and_from_other_sites(scheme: str, secur
 
 def test_the_cookie_is_taken_back() -> None:
     response = Response()
-    clear_session_cookie(response)
+    clear_session_cookie(response, connection())
     assert "max-age=0" in response.headers["set-cookie"].lower()
+
+
+def test_servers_on_two_ports_of_a_host_have_a_cookie_each() -> None:
+    names = {session_cookie(connection(host=host)) for host in ("127.0.0.1:8470", "127.0.0.1:9000")}
+    assert names == {"vramscope_session_8470", "vramscope_session_9000"}
+    assert session_cookie(connection(host="vramscope.example")) == "vramscope_session"
