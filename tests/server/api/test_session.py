@@ -11,6 +11,8 @@ from vramscope_server.version import server_version
 
 SELF = {"origin": "http://127.0.0.1:8470"}
 
+COOKIE = "vramscope_session_8470"
+
 
 def test_what_the_caller_may_do(server: ServerApp) -> None:
     body = server.get("/api/v1/session")
@@ -26,7 +28,7 @@ def test_a_script_signs_in_by_json(server: ServerApp) -> None:
     response = server.client.post("/login", json={"token": TOKEN})
     assert response.json() == {"scopes": ["agent", "control", "view"], "name": "owner"}
     cookie = response.headers["set-cookie"].lower()
-    assert cookie.startswith("vramscope_session_8470=")
+    assert cookie.startswith(f"{COOKIE}=")
     for attribute in ("httponly", "samesite=strict", "path=/", "max-age=2592000"):
         assert attribute in cookie
     assert TOKEN not in response.headers["set-cookie"]
@@ -79,21 +81,17 @@ def test_what_is_no_token_at_all(server: ServerApp, body: bytes) -> None:
 
 
 def test_signing_out(server: ServerApp) -> None:
-    session = server.client.post("/login", json={"token": TOKEN}).cookies["vramscope_session_8470"]
+    session = server.client.post("/login", json={"token": TOKEN}).cookies[COOKIE]
     assert server.client.post("/logout", headers=SELF).status_code == 204
     assert server.client.get("/api/v1/runs").status_code == 401
-    stolen = server.client.get(
-        "/api/v1/runs", headers={"cookie": f"vramscope_session_8470={session}"}
-    )
+    stolen = server.client.get("/api/v1/runs", headers={"cookie": f"{COOKIE}={session}"})
     assert stolen.status_code == 401
 
 
 def test_a_session_survives_a_restart_of_the_server(tmp_path: Path) -> None:
     with server_app(tmp_path) as server:
-        session = server.client.post("/login", json={"token": TOKEN}).cookies[
-            "vramscope_session_8470"
-        ]
-    headers = {"cookie": f"vramscope_session_8470={session}"}
+        session = server.client.post("/login", json={"token": TOKEN}).cookies[COOKIE]
+    headers = {"cookie": f"{COOKIE}={session}"}
     with server_app(tmp_path) as server:
         assert server.client.get("/api/v1/runs", headers=headers).status_code == 200
     with server_app(tmp_path, token="another") as server:
