@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.support.job_process import (
-    REPOSITORY,
-    Api,
-    child_environment,
-    finish,
-    foreign_lines,
-)
+from tests.support.job_process import Api, finish, foreign_lines
 from tests.support.server_process import ServerProcess
+from tests.support.torchrun import torchrun
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
 TOKEN = "two-ranks"
-SCRIPT = REPOSITORY / "examples/train_ddp.py"
 
 
 @pytest.fixture
@@ -32,33 +23,8 @@ def api(tmp_path: Path) -> Iterator[Api]:
         yield Api(server.url, TOKEN)
 
 
-@contextmanager
-def torchrun(api: Api, steps: int) -> Iterator[subprocess.Popen[str]]:
-    """The example under torchrun as the quick start has it; its workers end with it."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    watched = [sys.executable, "-m", "vramscope", "run", "--emulate", str(SCRIPT), str(steps)]
-    process = subprocess.Popen(
-        [sys.executable, *launcher, "--no-python", *watched],
-        env=child_environment(
-            OMP_NUM_THREADS="1",
-            VRAMSCOPE_URL=api.url,
-            VRAMSCOPE_TOKEN=api.token,
-            VRAMSCOPE_RUN="two",
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        # Not killed: torchrun ends its workers, which live in sessions of their own.
-        process.terminate()
-        process.communicate(timeout=60)
-
-
 def test_both_ranks_are_in_one_run_with_every_step(api: Api) -> None:
-    with torchrun(api, steps=20) as job:
+    with torchrun(api, "two", 20, ["--emulate"]) as job:
         code, output, errors = finish(job)
     # No step of the script prints below 100, so nothing on stdout: what is there would be ours.
     assert (code, output, foreign_lines(errors)) == (0, "", [])
@@ -72,7 +38,7 @@ def test_both_ranks_are_in_one_run_with_every_step(api: Api) -> None:
 
 
 def test_a_command_runs_on_both_ranks_and_leaves_a_receipt_of_each(api: Api) -> None:
-    with torchrun(api, steps=100_000):
+    with torchrun(api, "two", 100_000, ["--emulate"]):
         api.wait_for_run(
             "two",
             lambda run: [(rank["step"] or 0) > 0 for rank in run["ranks"]] == [True, True],

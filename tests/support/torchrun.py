@@ -1,0 +1,39 @@
+"""The data-parallel example under torchrun, as the quick start has it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tests.support.job_process import REPOSITORY, Api, child_environment
+
+SCRIPT = REPOSITORY / "examples/train_ddp.py"
+
+
+@contextmanager
+def torchrun(
+    api: Api, run: str, steps: int, options: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """Two ranks that train for ``steps`` steps; the workers end with the launcher."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    watched = [sys.executable, "-m", "vramscope", "run", *options, str(SCRIPT), str(steps)]
+    process = subprocess.Popen(
+        [sys.executable, *launcher, "--no-python", *watched],
+        env=child_environment(
+            OMP_NUM_THREADS="1",
+            VRAMSCOPE_URL=api.url,
+            VRAMSCOPE_TOKEN=api.token,
+            VRAMSCOPE_RUN=run,
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        # Not killed: torchrun ends its workers, which live in sessions of their own.
+        process.terminate()
+        process.communicate(timeout=60)
