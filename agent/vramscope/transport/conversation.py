@@ -110,8 +110,6 @@ class Conversation:
                     f"expected a welcome within {self._limits.welcome_timeout_s:g} s, got none",
                 )
             self._outbox.wakeup.wait(remaining_s)
-        if connection.error is not None:
-            raise connection.error
 
     def _send_entries(self, connection: Connection) -> None:
         outbox = self._outbox

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import os
-import resource
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.support.file_limit import largest_file
 from vramscope.outbox.entry import OTHER, SAMPLES, STEPS, Entry
 from vramscope.outbox.losses import Losses
 from vramscope.outbox.spool import Spool, remove_stale_spools
@@ -41,17 +40,6 @@ def take_all(spool: Spool) -> list[Entry]:
 
 def segments(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "spools" / "one").glob("*.segment"))
-
-
-@contextmanager
-def largest_file(size_bytes: int) -> Iterator[None]:
-    """No file of this process may grow beyond that: writes fail as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_entries_come_back_whole_and_in_order(spool: Spool) -> None:
