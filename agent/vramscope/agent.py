@@ -126,7 +126,7 @@ class Agent:
         is_delivered = self.transport.flush(left_s - total_s * _CLOSE_SHARE)
         self.transport.stop(deadline_s - time.monotonic())
         with guarded("spool"):
-            self.outbox.remove_spool()
+            self.outbox.remove_spool(deadline_s - time.monotonic())
         if not is_delivered:
             self.notices.say(
                 "undelivered",

@@ -57,6 +57,7 @@ class Observer:
     ) -> None:
         self._software = _torch_version
         self._closers: list[Callable[[], object]] = []
+        self._close_library: Callable[[], object] | None = None
         on_boundary: Callable[[], None] | None = None
         if config.emulate:
             self._device = self._emulated_device(config.capacity_bytes)
@@ -68,7 +69,8 @@ class Observer:
             )
             self._device = device
             self._software = device.software
-            self._closers += [device.remove, library.close]
+            self._closers.append(device.remove)
+            self._close_library = library.close
             on_boundary = device.follow_current_device
         counters = AllocatorCounters(config.fields)
         self_cost = SelfCost(other_cpu_ns)
@@ -114,10 +116,13 @@ class Observer:
         """Stop sampling, put the last rows into the outbox and leave PyTorch as it was."""
         # Hooks first: a step that ended after the sampler's last flush would lose its row.
         self._steps.remove()
-        self._sampler.stop(timeout_s)
+        has_ended = self._sampler.stop(timeout_s)
         self._commands.close("the process ended before the command could run")
         for close in self._closers:
             close()
+        # Never under a call that hangs, with a driver in trouble: NVML would wait for it.
+        if has_ended and self._close_library is not None:
+            self._close_library()
 
     def submit(self, command: Command) -> None:
         """Queue a command of the server."""

@@ -193,6 +193,18 @@ def test_the_spool_is_gone_at_the_end_even_if_it_was_not_delivered(tmp_path: Pat
     assert list((tmp_path / "spool").iterdir()) == []
 
 
+def test_a_thread_that_hangs_in_a_disk_access_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    agent = make(f"http://127.0.0.1:{free_port()}", tmp_path, exit_timeout_s=0.4)
+    agent.start()
+    spool = agent.outbox._spool
+    assert spool is not None
+    with spool._lock:  # as the sampler holds it in a write that never returns
+        end = threading.Thread(target=agent.stop, daemon=True)
+        end.start()
+        end.join(5)
+        assert not end.is_alive()
+
+
 def test_a_forked_child_has_no_agent_and_leaves_the_parents_alone(
     server: FakeServer, tmp_path: Path
 ) -> None:

@@ -12,7 +12,10 @@ import pytest
 
 from tests.support.fake_torch import install_fake_torch
 from tests.support.recording_outbox import RecordingOutbox
+from vramscope.collectors.nvml import NvmlMonitor
+from vramscope.collectors.nvml_library import NvmlLibrary
 from vramscope.config import load_config
+from vramscope.devices.device import DeviceMemory
 from vramscope.identity import identify
 from vramscope.notices import Notices
 from vramscope.observer import Observer
@@ -81,6 +84,29 @@ def test_after_stop_nothing_more_comes(watch: Callable[..., Watch]) -> None:
     watched.observer.stop(2)
     assert [t.name for t in threading.enumerate() if t.name.startswith("vramscope-")] == []
     assert len(watched.outbox.messages) == before
+
+
+def test_nvml_is_not_closed_under_a_call_that_hangs(
+    watch: Callable[..., Watch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its shutdown waits for the call, which would hold up the end of the job."""
+    called: list[str] = []
+    released, hangs = threading.Event(), threading.Event()
+
+    def hang(monitor: NvmlMonitor, reserved_bytes: int = 0) -> DeviceMemory:
+        hangs.set()
+        released.wait(10)
+        return DeviceMemory()
+
+    monkeypatch.setattr(NvmlMonitor, "read", hang)
+    monkeypatch.setattr(NvmlLibrary, "close", lambda library: called.append("close"))
+    watched = watch()
+    assert hangs.wait(10)
+    watched.observer.stop(0.05)
+    assert called == []
+    released.set()
+    watched.observer.stop(2)
+    assert called == ["close"]
 
 
 def test_a_command_that_still_waits_at_the_end_is_told_so(watch: Callable[..., Watch]) -> None:

@@ -179,10 +179,10 @@ class Outbox:
                 self._in_flight_bytes -= entry.size_bytes
         count_lost(self.losses, reason, entry)
 
-    def remove_spool(self) -> None:
+    def remove_spool(self, timeout_s: float = 1.0) -> None:
         """Delete the spool and what is in it: the stream is over."""
         if self._spool is not None:
-            self._spool.remove()
+            self._spool.remove(timeout_s)
 
     def forget_after_fork(self) -> None:
         """Let go of the parent's files, without a lock: in a child nobody else is left."""

@@ -91,15 +91,24 @@ class Spool:
         """Whether :meth:`take` would find nothing."""
         return not self._segments
 
-    def remove(self) -> None:
-        """Delete the spool and what is still in it."""
-        with self._lock:
+    def remove(self, timeout_s: float = 1.0) -> None:
+        """Delete the spool and what is still in it.
+
+        Args:
+            timeout_s: how long to wait for a thread that hangs in a disk access. The folder is
+                left behind then, as a killed process leaves it.
+        """
+        if not self._lock.acquire(timeout=max(0.0, timeout_s)):
+            return
+        try:
             while self._segments:
                 self._remove(self._segments.popleft())
             if self._lock_descriptor is not None:
                 os.close(self._lock_descriptor)
                 self._lock_descriptor = None
                 shutil.rmtree(self._folder, ignore_errors=True)
+        finally:
+            self._lock.release()
 
     def forget(self) -> None:
         """Close this process's files and leave the spool to its owner: for a forked child."""
