@@ -115,10 +115,17 @@ def _is_stepping() -> bool:
     path = getattr(sys.modules.get(OPTIMIZER_MODULE), "__file__", None)
     # The only way to see other threads' frames, and documented in spite of its name.
     frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
-    for top in frames.values():
-        frame: FrameType | None = top
-        while frame is not None:
-            if frame.f_code.co_filename == path and frame.f_code.co_name == "wrapper":
-                return True
-            frame = frame.f_back
+    try:
+        return any(_is_inside_step(top, path) for top in frames.values())
+    finally:
+        # It holds this very frame: a cycle, in which the job's frames and tensors would stay.
+        frames.clear()
+
+
+def _is_inside_step(top: FrameType, path: str | None) -> bool:
+    frame: FrameType | None = top
+    while frame is not None:
+        if frame.f_code.co_filename == path and frame.f_code.co_name == "wrapper":
+            return True
+        frame = frame.f_back
     return False

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,6 +53,27 @@ def test_it_calls_with_the_optimizer_that_stepped_also_an_older_one(
     older.step()
     newer.step()
     assert seen == [older, newer]
+
+
+def test_installing_and_removing_keeps_nothing_of_the_job_alive(hooks: TorchHooks) -> None:
+    """Many jobs switch the garbage collector off: what is in a cycle stays for good."""
+
+    class Batch:
+        pass
+
+    def train() -> weakref.ref[Batch]:
+        batch = Batch()
+        hooks.install()
+        hooks.remove()
+        return weakref.ref(batch)
+
+    import torch.optim.optimizer  # noqa: F401  # or the hooks would wait for it
+
+    gc.disable()
+    try:
+        assert train()() is None
+    finally:
+        gc.enable()
 
 
 def test_removed_it_leaves_pytorch_as_it_was(hooks: TorchHooks, seen: list[Any]) -> None:
