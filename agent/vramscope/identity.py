@@ -59,8 +59,10 @@ def identify(
     run_name = name or os.path.splitext(script_name)[0] or "python"
     world_size = max(1, _number(variables, _world_names(variables, _WORLD_SIZE), 1))
     launch = launch_id or launch_from(variables) or uuid.uuid4().hex
+    # A file name may hold bytes that are no text.
+    key = f"{run_name}\0{launch}".encode("utf-8", "backslashreplace")
     return Identity(
-        run_id=hashlib.sha256(f"{run_name}\0{launch}".encode()).hexdigest()[:12],
+        run_id=hashlib.sha256(key).hexdigest()[:12],
         run_name=run_name,
         stream=uuid.uuid4().hex,
         rank=_number(variables, _world_names(variables, _RANK), 0),

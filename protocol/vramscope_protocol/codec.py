@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -51,8 +51,15 @@ _SERVER_TAGS = frozenset({"welcome", "ack", "command", "error"})
 
 
 def encode(message: Message) -> bytes:
-    """One message as one binary frame."""
-    return _encoder.encode(message)
+    """One message as one binary frame.
+
+    Text that is not valid Unicode (from a file name, in the words of an error) travels escaped.
+    """
+    try:
+        return _encoder.encode(message)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(message, builtin_types=(bytes,))
+        return _encoder.encode(_escaped(plain))
 
 
 def decode_agent_message(
@@ -95,6 +102,17 @@ def decode_server_message(
     elif isinstance(message, Error):
         _check_json(message.detail)
     return message
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_escaped(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_escaped(key): _escaped(item) for key, item in items}
+    return value
 
 
 def _checked(frame: bytes | str, max_bytes: int) -> bytes:

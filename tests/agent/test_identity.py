@@ -118,3 +118,9 @@ def test_a_user_that_no_database_knows_is_named_by_number(
 
     monkeypatch.setattr("getpass.getuser", unknown)
     assert identify(script="x.py", environ={}).user == str(os.getuid())
+
+
+def test_a_script_whose_name_is_no_unicode_has_a_run() -> None:
+    identity = identify(script="a\udcff.py", environ={})
+    assert identity.run_name == "a\udcff"
+    assert len(identity.run_id) == 12

@@ -239,3 +239,15 @@ def test_damaged_messages_raise_nothing_but_protocol_errors(
         with contextlib.suppress(ProtocolError):
             # What is let in can be shown: the server writes exactly this as JSON.
             msgspec.json.encode(decode(frame))
+
+
+def test_text_that_is_no_unicode_travels_escaped() -> None:
+    """Names of files and messages of errors may hold bytes that are not UTF-8."""
+    sent = Goodbye(7, 8, "exception", 1, "no file a\udcff")
+    received = decode_agent_message(encode(sent))
+    assert received == Goodbye(7, 8, "exception", 1, "no file a\\udcff")
+    update = CommandUpdate(3, "c1", "done", 6, Receipt("done", result={"\udcfe": ["\udcff", 1.5]}))
+    received = decode_agent_message(encode(update))
+    assert isinstance(received, CommandUpdate)
+    assert received.receipt is not None
+    assert received.receipt.result == {"\\udcfe": ["\\udcff", 1.5]}

@@ -25,7 +25,7 @@ DEFAULT_KEYS: Final = tuple(name for name in SERIES if name.partition(".")[0] no
 _PER_POOL_KEYS: Final = frozenset({"reserved_bytes_by_private_pools"})
 """Counters whose keys come and go with graphs and pools (2.13+): not columns of a stream."""
 
-_MAX_KEYS: Final = MAX_FIELDS - 32  # room for the other columns of a row
+_MAX_KEYS: Final = MAX_FIELDS - 96  # room for the other columns of a row, the user's included
 
 SLOW_POLL_NS: Final = 5_000_000
 """A poll that took longer waited for the allocator's lock, holding the GIL."""

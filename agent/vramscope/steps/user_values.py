@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from vramscope.notices import Notices
+from vramscope_protocol.codec import MAX_TABLES
 from vramscope_protocol.messages import Field
 
-MAX_KEYS: Final = 64
-"""Different names at most; values of further names are dropped, with a note."""
+MAX_KEYS: Final = MAX_TABLES - 16
+"""Different names at most; values of further names are dropped, with a note. Each may come as a
+field table of its own, and there are others."""
+
+_MAX_NAME: Final = 100
 
 PREFIX: Final = "user."
 
@@ -37,6 +41,11 @@ class UserValues:
         return row
 
     def _add(self, name: str) -> bool:
+        if not (0 < len(name) <= _MAX_NAME and name.isprintable()):
+            self._notices.note(
+                "log_names", f"log(): expected names of 1 to {_MAX_NAME} printable characters"
+            )
+            return False
         if len(self.fields) >= MAX_KEYS:
             self._notices.note("log_keys", f"log(): only the first {MAX_KEYS} names are kept")
             return False

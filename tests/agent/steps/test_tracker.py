@@ -16,13 +16,14 @@ from vramscope.collectors.allocator import DEFAULT_KEYS, AllocatorCounters
 from vramscope.collectors.self_cost import SelfCost
 from vramscope.notices import Notices
 from vramscope.steps.tracker import BATCH_FALLBACK_S, StepTracker
+from vramscope_protocol.codec import MAX_FIELDS, MAX_TABLES
 from vramscope_protocol.columns import UNKNOWN
 
 
 class Rig:
     """A tracker over a fake device; real torch where a test installs it."""
 
-    def __init__(self) -> None:
+    def __init__(self, fields: tuple[str, ...] | None = None) -> None:
         self.clock = FakeClock()
         self.device = FakeDevice()
         self.outbox = RecordingOutbox()
@@ -32,7 +33,7 @@ class Rig:
         self.boundaries = 0
         self.tracker = StepTracker(
             self.device,
-            AllocatorCounters(),
+            AllocatorCounters(fields),
             self.outbox,
             clock=self.clock,
             notices=self.notices,
@@ -93,6 +94,17 @@ def test_logged_numbers_come_with_the_step_that_ends_next(rig: Rig) -> None:
     assert second["user.loss"] == 0.5
     assert math.isnan(third["user.loss"])
     assert [batch.first_index for batch in rig.outbox.batches("step")] == [0, 1]
+
+
+def test_whatever_is_asked_for_and_logged_a_server_takes_the_tables() -> None:
+    rig = Rig(tuple(f"counter{number}" for number in range(MAX_FIELDS + 10)))
+    for number in range(MAX_TABLES + 10):
+        rig.tracker.log({f"name{number}": 1.0})
+        rig.tracker.mark_step()
+        rig.tracker.flush()
+    tables = rig.outbox.tables
+    assert len(tables) < MAX_TABLES - 8  # samples and a later set of counters have their own
+    assert max(len(table.fields) for table in tables.values()) <= MAX_FIELDS
 
 
 def test_the_hooks_time_is_charged_to_the_agent(rig: Rig) -> None:

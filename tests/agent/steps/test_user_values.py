@@ -68,3 +68,11 @@ def test_names_are_bounded(notices: Notices) -> None:
     values.log({f"name{number}": number for number in range(MAX_KEYS + 10)})
     assert len(values.fields) == len(values.take()) == MAX_KEYS
     assert notices.texts() == [f"log(): only the first {MAX_KEYS} names are kept"]
+
+
+@pytest.mark.parametrize("name", ["", "a\udcff", "two\nlines", "x" * 101])
+def test_a_name_that_cannot_be_shown_is_left_out(notices: Notices, name: str) -> None:
+    values = UserValues(notices)
+    values.log({name: 1.0, "loss": 2.0})
+    assert [field.name for field in values.fields] == ["user.loss"]
+    assert notices.texts() == ["log(): expected names of 1 to 100 printable characters"]
