@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from vramscope.transport.address import AddressError, ServerAddress, parse_address
 from vramscope_protocol.commands import COMMANDS
+from vramscope_protocol.integers import MAX_INT64
 
 Allow = Literal["observe", "control"]
 
@@ -93,20 +94,23 @@ def parse_size(text: object) -> int:
     Raises:
         ConfigError: not a size.
     """
-    if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
+    if isinstance(text, int) and not isinstance(text, bool) and 0 <= text <= MAX_INT64:
         return text
     match = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         raise ConfigError(f"expected a size such as 8GiB or 512MB, got {text!r}")
     unit = (match[2] or "").upper()
-    return int(float(match[1]) * (_BINARY_UNITS.get(unit) or _UNITS[unit]))
+    size_bytes = float(match[1]) * (_BINARY_UNITS.get(unit) or _UNITS[unit])
+    if size_bytes > MAX_INT64:
+        raise ConfigError(f"expected a size below 8 EiB, got {text!r}")
+    return int(size_bytes)
 
 
 def _read_number(low: float, high: float, what: str) -> Callable[[object], float]:
     def read(given: object) -> float:
         try:
             number = float(given)  # type: ignore[arg-type]  # whatever was given is tried
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = float("nan")
         if not low <= number <= high:
             raise ConfigError(f"expected {what} from {low:g} to {high:g}, got {given!r}")
@@ -124,6 +128,13 @@ def _read_text(what: str, limit: int) -> Callable[[object], str]:
         return text
 
     return read
+
+
+def _read_folder(given: object) -> str:
+    try:
+        return os.path.abspath(os.path.expanduser(str(given)))
+    except OSError as error:  # relative to a working folder that is gone
+        raise ConfigError(f"expected a folder, got {given!r}: {error.strerror}") from None
 
 
 def _read_flag(given: object) -> bool:
@@ -178,7 +189,7 @@ _READERS: Final[dict[str, tuple[str, Callable[[object], Any]]]] = {
     "allow": ("allow_raw", _read_allow),
     "outbox_bytes": ("outbox_bytes", parse_size),
     "spool_bytes": ("spool_bytes", parse_size),
-    "spool_dir": ("spool_dir", lambda given: os.path.abspath(os.path.expanduser(str(given)))),
+    "spool_dir": ("spool_dir", _read_folder),
     "emulate": ("emulate", _read_flag),
     "capacity": ("capacity_bytes", parse_size),
     "exit_timeout_s": ("exit_timeout_s", _read_number(0.0, 60.0, "seconds")),

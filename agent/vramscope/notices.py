@@ -7,6 +7,7 @@ import threading
 
 PREFIX = "vramscope: "
 _MAX_NOTES = 32
+_MAX_TEXT = 1000
 
 
 class Notices:
@@ -45,7 +46,9 @@ class Notices:
 
 def write_line(text: str) -> None:
     """Write one prefixed line to stderr, if the process still has one."""
-    line = PREFIX + " ".join(text.split()) + "\n"
+    # A part of it may come from a server: nothing in it may act on the terminal.
+    words = " ".join(text.split())[:_MAX_TEXT]
+    line = PREFIX + "".join(c if c.isprintable() else "?" for c in words) + "\n"
     stream = sys.stderr
     if stream is None:  # pyright: ignore[reportUnnecessaryComparison]  # pythonw, closed fd 2
         return
@@ -53,6 +56,7 @@ def write_line(text: str) -> None:
         # One call: lines of several ranks that share a terminal must not be mixed.
         stream.write(line)
         stream.flush()
-    except (OSError, ValueError):
-        # The job closed its stderr, or the pipe has no reader: nobody is left to be told.
+    except (OSError, ValueError, AttributeError, TypeError):
+        # The job closed its stderr, the pipe has no reader, or the job put something else in
+        # its place: nobody is left to be told.
         return

@@ -51,10 +51,18 @@ class Session:
     def start(self) -> None:
         """Start to watch, and watch for the end of the process."""
         agent = self._agent
-        if agent is not None:
-            self._lifecycle = Lifecycle(self._end, self._forked)
-            self._lifecycle.install()
+        if agent is None:
+            return
+        self._lifecycle = Lifecycle(self._end, self._forked)
+        self._lifecycle.install()
+        is_started = False
+        try:
             agent.start()
+            is_started = True
+        finally:
+            # No thread to be had, or Ctrl-C: nobody will hold this session, so nothing may stay.
+            if not is_started:
+                self._end(None)
 
     def ended(self, ending: Ending) -> None:
         """The launcher knows better than any hook how the script ended."""
@@ -82,12 +90,14 @@ def open_session(script: str | None = None, **options: Any) -> Session:
     """Start to watch this process; says why in one line when that cannot be, and never raises."""
     if _is_importing_for_spawn():
         return Session()
-    try:
-        config = load_config(**options)
-    except ConfigError as error:
-        write_line(f"not attached: {error}")
-        return Session()
-    return open_session_with(config, script)
+    with guarded("attach"):
+        try:
+            config = load_config(**options)
+        except ConfigError as error:
+            write_line(f"not attached: {error}")
+            return Session()
+        return open_session_with(config, script)
+    return Session()
 
 
 def open_session_with(config: Config, script: str | None = None) -> Session:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +103,9 @@ def test_what_is_not_a_size(text: object) -> None:
         ("fields", 5, "fields: expected names separated by commas"),
         ("fields", ",", "fields: expected names separated by commas"),
         ("capacity", "lots", "capacity: expected a size such as 8GiB"),
+        ("capacity", "9" * 400, "capacity: expected a size below 8 EiB"),
+        ("capacity", 10**400, "capacity: expected a size"),
+        ("rate_hz", 10**400, "rate_hz: expected a rate"),
         ("run", "x" * 201, "run: expected a run name of 1 to 200 printable characters"),
         ("run", "a\nb", "run: expected a run name of 1 to 200 printable characters"),
     ],
@@ -127,3 +131,14 @@ def test_a_bad_token_is_not_repeated() -> None:
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(ConfigError, match="no option named 'rate'"):
         load_config({}, rate=3)
+
+
+def test_a_folder_relative_to_one_that_is_gone_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(ConfigError, match="spool_dir: expected a folder, got 'relative'"):
+        load_config({}, spool_dir="relative")

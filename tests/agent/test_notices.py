@@ -41,3 +41,19 @@ def test_a_job_without_stderr_is_not_disturbed(monkeypatch: pytest.MonkeyPatch, 
     stream.close()
     monkeypatch.setattr(sys, "stderr", None if state == "none" else stream)
     write_line("nobody reads this")
+
+
+def test_a_stderr_of_another_kind_does_not_raise_into_the_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stderr", object())
+    write_line("cannot be written")
+
+
+def test_what_a_server_says_cannot_control_the_terminal(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    write_line("refused: \x1b[2J\x07é\udcff " + "x" * 10_000)
+    line = capfd.readouterr().err
+    assert line.startswith("vramscope: refused: ?[2J?é? xxx")
+    assert len(line) < 1200

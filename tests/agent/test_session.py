@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,3 +97,24 @@ def test_a_spawned_worker_that_imports_the_script_is_no_rank(tmp_path: Path) -> 
     )
     assert done.stdout == "True [False]\n"
     assert [line for line in done.stderr.splitlines() if not line.startswith("vramscope: ")] == []
+
+
+@pytest.mark.expects_guarded_errors
+@pytest.mark.parametrize("thread", ["vramscope-sampler", "vramscope-transport"])
+def test_where_no_thread_can_be_started_nothing_stays_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thread: str
+) -> None:
+    start = threading.Thread.start
+
+    def start_if_allowed(self: threading.Thread) -> None:
+        if self.name == thread:
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start_if_allowed)
+    before = sys.excepthook, list(sys.meta_path)
+    session = vramscope.attach(
+        "http://127.0.0.1:9", "token", spool_dir=str(tmp_path), exit_timeout_s=0.1
+    )
+    assert not session.is_active
+    assert (sys.excepthook, sys.meta_path) == before

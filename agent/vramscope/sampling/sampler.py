@@ -131,8 +131,9 @@ class Sampler:
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+        thread.start()
+        self._thread = thread
 
     def stop(self, timeout_s: float) -> bool:
         """End the thread and flush the last rows; whether it ended in time."""
