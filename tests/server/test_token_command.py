@@ -61,12 +61,12 @@ def test_a_token_that_expires(command: Any) -> None:
 def test_sessions_end_with_their_token(command: Any, tmp_path: Path) -> None:
     secret = command("create", "--scope", "view")
     with server_app(tmp_path) as server:
-        session = server.client.post("/login", json={"token": secret}).cookies
+        cookies = server.client.post("/login", json={"token": secret}).cookies
         assert server.client.get("/api/v1/runs").status_code == 200
     assert len(json.loads(command("list", "--json"))["tokens"]) == 1
     command("revoke", "1")
     with server_app(tmp_path) as server:
-        cookie = {"cookie": f"vramscope_session={session['vramscope_session']}"}
+        cookie = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
         assert server.client.get("/api/v1/runs", headers=cookie).status_code == 401
 
 
