@@ -27,3 +27,8 @@ class Submission:
     received_ns: int
     size_bytes: int
     epoch: int = 0
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a process waits for its ack: it exits once its goodbye is committed."""
+        return isinstance(self.content, Goodbye)

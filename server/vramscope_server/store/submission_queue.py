@@ -31,13 +31,18 @@ class SubmissionQueue:
     are reached, messages are refused and the sender waits: nothing is ever dropped here. Calls
     are few and always taken.
 
+    Whoever waits in :meth:`take` is not woken by every message, which would cost more than the
+    message: by the first that is pending, by one that is urgent, by a call, and when much waits.
+
     Args:
         max_bytes, max_messages: bounds of what is not committed.
+        wake_bytes: wake for every message from that much on.
     """
 
-    def __init__(self, max_bytes: int, max_messages: int) -> None:
+    def __init__(self, max_bytes: int, max_messages: int, wake_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._max_messages = max_messages
+        self._wake_bytes = wake_bytes
         self._changed = threading.Condition()
         self._items: deque[Submission | Call] = deque()
         self._waiters: list[Callable[[], object]] = []
@@ -51,14 +56,20 @@ class SubmissionQueue:
         with self._changed:
             if self._is_full() or self.closed:
                 return False
+            wakes = not self.pending_messages or submission.is_urgent
             if not self.pending_messages:
                 self._oldest_at = time.monotonic()
             self.pending_bytes += submission.size_bytes
             self.pending_messages += 1
             self._items.append(submission)
-            if len(self._items) == 1:
+            if wakes or self.pending_bytes >= self._wake_bytes or self._is_full():
                 self._changed.notify_all()
         return True
+
+    @property
+    def has_items(self) -> bool:
+        """Whether :meth:`take` would return something at once."""
+        return bool(self._items)
 
     def put_call(self, function: Callable[[Connection], Any]) -> Future[Any]:
         """Add a call; its future fails at once when the queue is closed."""

@@ -35,7 +35,10 @@ _logger = logging.getLogger("vramscope.server.writer")
 class WriterLimits:
     """Bounds of the writer; any of them may be 1 in a test."""
 
-    commit_interval_s: float = 0.5
+    commit_interval_s: float = 1.0
+    goodbye_interval_s: float = 0.02
+    """The same once a stream has ended: its process waits for the ack before it exits, and the
+    other ranks say goodbye in the same moment."""
     commit_bytes: int = 8 << 20
     """Commit sooner when this much is pending."""
     queue_bytes: int = 64 << 20
@@ -85,7 +88,9 @@ class Writer:
         self._limits = limits or WriterLimits()
         self._field_tables = FieldTables()
         self._streams = StreamStates(database, self._limits.idle_seal_s)
-        self._queue = SubmissionQueue(self._limits.queue_bytes, self._limits.queue_messages)
+        self._queue = SubmissionQueue(
+            self._limits.queue_bytes, self._limits.queue_messages, self._limits.commit_bytes
+        )
         self._give_up_at = float("inf")
         self._error = ""
         self._last_commit_ns = 0
@@ -152,7 +157,7 @@ class Writer:
                 if isinstance(item, Call):
                     self._execute(item)
                 elif item is not None:
-                    commit_at = min(commit_at, time.monotonic() + self._limits.commit_interval_s)
+                    commit_at = min(commit_at, time.monotonic() + self._interval_s(item))
                     self._absorb(item)
                 elif self._queue.closed:
                     break
@@ -167,11 +172,17 @@ class Writer:
             self._queue.close()
             self._queue.fail_calls()
 
+    def _interval_s(self, submission: Submission) -> float:
+        if submission.is_urgent:
+            return min(self._limits.goodbye_interval_s, self._limits.commit_interval_s)
+        return self._limits.commit_interval_s
+
     def _is_commit_due(self, commit_at: float) -> bool:
         if self._uncommitted_bytes >= self._limits.commit_bytes:
             return True
-        now = time.monotonic()
-        return now >= commit_at or self._streams.has_idle()
+        if self._queue.has_items:
+            return False  # it came before the commit was due: it costs least in this one
+        return time.monotonic() >= commit_at or self._streams.has_idle()
 
     def _absorb(self, submission: Submission) -> None:
         self._uncommitted.append(submission)

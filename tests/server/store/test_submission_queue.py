@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.commits import WAIT_S
 from tests.support.streams import START_NS
-from vramscope_protocol.messages import Event
+from vramscope_protocol.messages import Event, Goodbye
 from vramscope_server.store.database import StoreError
 from vramscope_server.store.submission import Submission
 from vramscope_server.store.submission_queue import Call, SubmissionQueue
@@ -22,7 +22,7 @@ def soon() -> float:
 
 
 def test_items_come_out_in_order() -> None:
-    queue = SubmissionQueue(1000, 1000)
+    queue = SubmissionQueue(1000, 1000, 1000)
     assert queue.put(message(1))
     future = queue.put_call(lambda connection: None)
     assert queue.put(message(2))
@@ -36,7 +36,7 @@ def test_items_come_out_in_order() -> None:
 
 @pytest.mark.parametrize(("max_bytes", "max_messages"), [(25, 1000), (1000, 3)])
 def test_what_is_taken_counts_until_it_is_committed(max_bytes: int, max_messages: int) -> None:
-    queue = SubmissionQueue(max_bytes, max_messages)
+    queue = SubmissionQueue(max_bytes, max_messages, 1000)
     assert [queue.put(message(seq)) for seq in range(1, 5)] == [True, True, True, False]
     for _ in range(3):
         queue.take(soon())
@@ -54,12 +54,12 @@ def test_what_is_taken_counts_until_it_is_committed(max_bytes: int, max_messages
 
 def test_space_now_is_said_at_once() -> None:
     called = threading.Event()
-    SubmissionQueue(1, 1).when_space(called.set)
+    SubmissionQueue(1, 1, 1).when_space(called.set)
     assert called.is_set()
 
 
 def test_close_wakes_everybody_and_leaves_what_is_there() -> None:
-    queue = SubmissionQueue(1000, 1)
+    queue = SubmissionQueue(1000, 1, 1000)
     queue.put(message(1))
     called = threading.Event()
     queue.when_space(called.set)
@@ -76,10 +76,32 @@ def test_close_wakes_everybody_and_leaves_what_is_there() -> None:
 
 
 def test_a_waiting_taker_gets_what_comes() -> None:
-    queue = SubmissionQueue(1000, 1000)
+    queue = SubmissionQueue(1000, 1000, 1000)
     taken: list[object] = []
     taker = threading.Thread(target=lambda: taken.append(queue.take(soon())))
     taker.start()
     queue.put(message(1))
     taker.join(WAIT_S)
     assert taken == [message(1)]
+
+
+@pytest.mark.parametrize("waker", ["urgent", "large", "call"])
+def test_who_waits_is_not_woken_by_every_message(waker: str) -> None:
+    queue = SubmissionQueue(1000, 1000, 100)
+    queue.put(message(1))
+    queue.take(soon())  # pending from now on
+    taken: list[object] = []
+    taker = threading.Thread(target=lambda: taken.append(queue.take(soon())))
+    taker.start()
+    queue.put(message(2))
+    taker.join(0.05)
+    assert taker.is_alive()  # message 2 waits for the commit that message 1 has caused
+    if waker == "urgent":
+        queue.put(Submission("stream-a", 3, Goodbye(3, START_NS, "exit"), START_NS, 10))
+    elif waker == "large":
+        queue.put(message(3, 100))
+    else:
+        queue.put_call(lambda connection: None)
+    taker.join(WAIT_S)
+    assert taken == [message(2)]
+    assert queue.has_items

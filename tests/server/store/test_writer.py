@@ -117,6 +117,18 @@ def test_stop_commits_what_was_submitted(store: Store, commits: Commits) -> None
     assert not store.submit(submission_of("stream-a", Event(21, START_NS, "late"), LAYOUT))
 
 
+def test_a_goodbye_is_committed_at_once(tmp_path: Path, commits: Commits) -> None:
+    store = open_store(tmp_path)
+    # Nothing but the goodbye can end the wait: the job must not stand still for it at its exit.
+    store.start(commits.on_commit, commits.on_stream_failed, WriterLimits(commit_interval_s=600.0))
+    register_stream(store)
+    batches = list(made_batches(made_columns(20)))
+    submit(store, *batches, Goodbye(len(batches) + 1, START_NS, "exit", 0))
+    commits.wait_for_ack("stream-a", len(batches) + 1)
+    assert len(stored_times(store)) == 20
+    store.close()
+
+
 def test_a_locked_database_is_retried_and_not_acked(
     tmp_path: Path, store: Store, commits: Commits
 ) -> None:
