@@ -53,8 +53,16 @@ class StreamSummary(Struct):
 
     def take_rows(self, rows: Rows) -> None:
         """Take a batch into account."""
+        self.take_counts(rows)
+        self.take_values(rows)
+
+    def take_counts(self, rows: Rows) -> None:
+        """The part of :meth:`take_rows` that needs every batch once and in order."""
         counts = self.samples if rows.kind == "sample" else self.steps
         counts.take(rows.first_index, len(rows))
+
+    def take_values(self, rows: Rows) -> None:
+        """The other part: newest and highest values, of several batches at once or again."""
         step = int(rows.step[-1])
         if step != UNKNOWN:
             self.step = step

@@ -48,21 +48,24 @@ class ChunkBuilder:
     def append(self, rows: Rows) -> list[SealedChunk]:
         """Take rows in; return the chunks that they complete, oldest first."""
         sealed: list[SealedChunk] = []
-        while len(rows):
-            times = rows.time_ns
+        count = len(rows)
+        start = 0
+        while start < count:
+            part = rows.part(start, count) if start else rows
+            times = part.time_ns
             minute = int(times[0]) // CHUNK_NS
-            if self._parts and not self._continues(rows, minute):
+            if self._parts and not self._continues(part, minute):
                 sealed.append(self.seal())
-            fitting = min(len(rows), self._max_rows - self._count)
+            fitting = min(count - start, self._max_rows - self._count)
             if int(times[fitting - 1]) // CHUNK_NS != minute:
                 end_ns = (minute + 1) * CHUNK_NS
                 fitting = int(np.searchsorted(times[:fitting], end_ns, side="left"))
-            self._parts.append(rows if fitting == len(rows) else rows.part(0, fitting))
+            self._parts.append(part if start + fitting == count else part.part(0, fitting))
             self._count += fitting
             self._minute = minute
             if self._count >= self._max_rows:
                 sealed.append(self.seal())
-            rows = rows.part(fitting, len(rows))
+            start += fitting
         return sealed
 
     def seal(self) -> SealedChunk:
@@ -81,7 +84,10 @@ class ChunkBuilder:
             if end <= start_position:
                 break
             start = end - len(part)
-            rows.append(part.part(max(0, start_position - start), len(part)))
+            # Mostly heads end where parts do, and then no part has to be cut.
+            rows.append(
+                part if start >= start_position else part.part(start_position - start, len(part))
+            )
             end = start
         return rows[::-1]
 

@@ -86,7 +86,7 @@ class StreamState:
             return
         self.last_seq = submission.seq
         if isinstance(content, Rows):
-            self.summary.take_rows(content)
+            self.summary.take_counts(content)
             for chunk in self.builders[content.kind].append(content):
                 self._add_chunk(chunk)
         elif isinstance(content, Event):
@@ -111,6 +111,7 @@ class StreamState:
             if not parts:
                 continue
             rows = Rows.join(parts)
+            self.summary.take_values(rows)
             head = {
                 "stream_id": self.stream_id,
                 "kind": kind,
@@ -132,6 +133,7 @@ class StreamState:
 
     def _add_chunk(self, chunk: SealedChunk) -> None:
         start, rows = chunk
+        self.summary.take_values(rows)
         times, steps = rows.time_ns, rows.step
         known_steps = steps[steps != UNKNOWN]
         row = {
