@@ -96,9 +96,16 @@ class Lifecycle:
         error: BaseException,
         trace: TracebackType | None,
     ) -> None:
-        self.ending = ending_of(error)
+        if _is_the_end(error):
+            self.ending = ending_of(error)
         previous = self._previous_hook or sys.__excepthook__
         previous(kind, error, trace)
+
+
+def _is_the_end(error: BaseException) -> bool:
+    """Whether the process ends of ``error``: a job may show one, and a prompt goes on after it."""
+    # The interpreter sets it before it calls the hook; who calls the hook by hand does not.
+    return getattr(sys, "last_value", None) is error and not hasattr(sys, "ps1")
 
 
 _current: Lifecycle | None = None

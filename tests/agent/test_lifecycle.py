@@ -69,6 +69,21 @@ def test_a_hook_of_the_user_is_called_and_chained() -> None:
     assert done.stderr.count("Traceback") == 1
 
 
+def test_an_exception_that_the_job_only_shows_is_not_its_end() -> None:
+    done = run(
+        "try:\n    raise ValueError('shown')\n"
+        "except ValueError:\n    sys.excepthook(*sys.exc_info())\n"
+        "print('went on', flush=True)"
+    )
+    assert done.stdout == "went on\nexit None \n"
+    assert done.stderr.endswith("ValueError: shown\n")
+
+
+def test_an_exception_at_the_prompt_is_not_the_end() -> None:
+    done = run("import code\nsys.ps1 = '>'\nraise ValueError('at the prompt')")
+    assert done.stdout == "exit None \n"
+
+
 def test_after_remove_nothing_happens_at_exit() -> None:
     assert run("life.remove()").stdout == ""
 
