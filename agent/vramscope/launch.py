@@ -84,7 +84,7 @@ class Program:
         ended(None)
 
     def _prepare_script(self) -> tuple[ModuleType, Callable[[], CodeType]]:
-        path = os.path.join(os.getcwd(), self.name)  # as python does: "./" and "../" stay
+        path = os.path.join(_working_folder(), self.name)  # as python does: "./" and "../" stay
         sys.argv = [self.name, *self._arguments]
         is_source = path.endswith((".py", ".pyc"))
         if os.path.isdir(path) or (not is_source and _is_archive(path)):
@@ -98,7 +98,7 @@ class Program:
 
     def _prepare_module(self) -> tuple[ModuleType, Callable[[], CodeType]]:
         sys.argv = ["-m", *self._arguments]
-        _set_first_path(os.getcwd())
+        _set_first_path(_working_folder())
         return self._module_from_spec(self.name, run_as=self.name)
 
     def _module_from_spec(
@@ -117,6 +117,13 @@ class Program:
         if run_as is not None:
             sys.argv[0] = spec.origin or self.name
         return main, lambda: code
+
+
+def _working_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""  # gone; python runs what does not need it
 
 
 def _find_spec(name: str) -> importlib.machinery.ModuleSpec | None:

@@ -135,3 +135,26 @@ def test_a_spawned_child_finds_the_script(folder: Path) -> None:
         "        print(pool.map(work, [1, 2]))\n"
     )
     assert run(folder, str(folder / "launch.py"), "spawns.py") == (0, "[2, 3]\n", "")
+
+
+@pytest.mark.parametrize("program", [["{jobs}/show.py"], ["-m", "this"]])
+def test_a_working_folder_that_is_gone_matters_no_more_than_to_python(
+    folder: Path, program: list[str]
+) -> None:
+    words = [word.format(jobs=folder / "jobs") for word in program]
+    gone = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    expected = run_shell(folder, gone, *words)
+    assert expected[0] == 0
+    assert run_shell(folder, gone, str(folder / "launch.py"), *words) == expected
+
+
+def run_shell(folder: Path, script: str, *command: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable, *command],
+        cwd=folder,
+        input="from stdin",
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    return done.returncode, done.stdout, done.stderr

@@ -83,6 +83,10 @@ class LocalServerFinder:
         if server is not None or not self._may_start:
             return server
         self._may_start = False
+        if getattr(sys, "frozen", False):
+            # sys.executable is the job: it would attach and start the next one, for ever.
+            self._fail("this program is frozen: start vramscope serve by hand, or give --url")
+            return None
         missing = missing_server_extra()
         if missing is not None or not sys.executable:
             self._fail(f"{missing or 'python'} is not installed here; {INSTALL_HINT} or give --url")

@@ -139,6 +139,16 @@ def test_without_the_server_extra_it_says_what_to_install(
     )
 
 
+def test_a_frozen_program_does_not_start_itself_over_and_over(
+    host: Host, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """There ``sys.executable`` is the job: it would attach and start the next one."""
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert host.find() is None
+    assert host.starts == []
+    assert "this program is frozen" in capfd.readouterr().err
+
+
 def test_a_folder_of_somebody_else_is_not_used(
     host: Host, capfd: pytest.CaptureFixture[str]
 ) -> None:
