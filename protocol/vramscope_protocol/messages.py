@@ -8,9 +8,9 @@ jump in ``seq`` means that the agent dropped messages on purpose; ``Lost`` says 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from vramscope_protocol.columns import TypeCode
 from vramscope_protocol.commands import CommandState, Receipt
@@ -194,8 +194,9 @@ class Ack(Message, tag="ack"):
 class Command(Message, tag="command"):
     """Run ``name`` on this rank before ``deadline_s`` seconds have passed from receipt."""
 
-    id: str
-    name: str
+    id: Annotated[str, Meta(max_length=128)]
+    """The agent remembers it, to run a command that is sent twice only once."""
+    name: Annotated[str, Meta(max_length=200)]
     params: dict[str, Any] = field(default_factory=dict[str, Any])
     dry_run: bool = False
     deadline_s: float = 30.0

@@ -159,6 +159,12 @@ def test_refusal_does_not_repeat_a_token() -> None:
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("long", [Command("x" * 129, "stats"), Command("c1", "x" * 201)])
+def test_a_command_with_a_name_without_end_is_refused(long: Command) -> None:
+    with pytest.raises(ProtocolError, match="length <="):
+        decode_server_message(encode(long))
+
+
 @pytest.mark.parametrize(
     "fields",
     [

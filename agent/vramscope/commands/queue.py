@@ -24,6 +24,7 @@ MAX_WAITING: Final = 64
 _REMEMBERED: Final = 1024
 """Ids kept, so that a command sent twice runs once."""
 _MAX_DEADLINE_S: Final = 24 * 3600.0
+_MAX_REFUSAL: Final = 500
 
 
 class Handlers(Protocol):
@@ -95,9 +96,10 @@ class CommandQueue:
             return
         refusal = self._check(command)
         if refusal is not None:
-            self._update(command.id, "refused", Receipt("refused", message=refusal))
+            message = refusal[:_MAX_REFUSAL]  # it may quote what the server sent
+            self._update(command.id, "refused", Receipt("refused", message=message))
             return
-        deadline_s = min(max(command.deadline_s, 0.0), _MAX_DEADLINE_S)
+        deadline_s = min(max(0.0, command.deadline_s), _MAX_DEADLINE_S)  # NaN is 0 in this order
         self._update(command.id, "queued")
         self._waiting[command.id] = _Waiting(
             command,

@@ -245,3 +245,26 @@ def test_a_dry_run_is_marked_as_one_in_the_receipt() -> None:
     rig.queue.run_at_boundary(1)
     assert rig.receipt("a").dry_run
     assert rig.device.calls == []
+
+
+@pytest.mark.parametrize(
+    ("deadline_s", "states"),
+    [
+        (float("nan"), ["queued", "expired"]),
+        (-1.0, ["queued", "expired"]),
+        (float("inf"), ["queued"]),
+    ],
+)
+def test_a_deadline_that_is_no_time_is_over_or_a_day_away(
+    deadline_s: float, states: list[str]
+) -> None:
+    rig = Rig()
+    rig.submit("a", deadline_s=deadline_s)
+    rig.queue.run_on_agent_thread(1)
+    assert rig.outbox.states("a") == states
+
+
+def test_a_refusal_does_not_quote_without_end() -> None:
+    rig = Rig()
+    rig.submit("a", params={"x" * 100_000: 1})
+    assert len(rig.receipt("a").message) == 500
