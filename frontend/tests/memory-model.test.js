@@ -22,7 +22,7 @@ const samples = () => {
   return made;
 };
 /** @returns {any} */
-const scene = (/** @type {any} */ changes = {}, query = "") => ({ high: highMoments(changes.steps ?? steps(), changes.samples ?? samples()), view: viewFromQuery(new URLSearchParams(query), { ended: false, ranks: 1 }), steps: steps(), samples: samples(), range: [1, 4], limit_bytes: 16 * GIB, limitLabel: "device", limitDashed: false, origin_ns: 0, emulated: false, dimmed: false, marks: [], samplesLost: 0, silentZones: [], ...changes });
+const scene = (/** @type {any} */ changes = {}, query = "") => ({ high: highMoments(changes.steps ?? steps(), changes.samples ?? samples()), view: viewFromQuery(new URLSearchParams(query), { ended: false, ranks: 1 }), steps: steps(), samples: samples(), range: [1, 4], limit_bytes: 16 * GIB, limitLabel: "device", limitDashed: false, origin_ns: 0, emulated: false, dimmed: false, marks: [], samplesLost: 0, isWhole: true, silentZones: [], ...changes });
 
 test("end is the end of the last step, peak the highest moment of those shown", () => {
   const { model, reading } = pictureOf(scene(), null);
@@ -63,6 +63,7 @@ test("device allocations are differences of the counter, one bar a step that mad
 test("missing steps are a zone with their count", () => {
   const { zones } = pictureOf(scene({ steps: steps([1, 2, 63, 64]), range: [1, 64] }), null).model;
   assert.deepEqual(zones, [{ x0: 2, x1: 63, quiet: false, text: "60 steps missing" }]);
+  assert.deepEqual(pictureOf(scene({ steps: steps([1, 2, 63, 64]), range: [1, 64], isWhole: false }), null).model.zones, [], "rows that are still on their way are not missing");
 });
 
 test("lines leave out what is not known", () => {

@@ -62,7 +62,7 @@ test("emulated, unknown outside, losses and rights are in the text", () => {
 });
 
 test("the rank that is worst off makes the sentence", () => {
-  const verdict = verdictOf(seen({ worst: { rank: 41, ranks: 64, free: 1.4 * GIB, least: 6 * GIB, most: 12 * GIB } }));
+  const verdict = verdictOf(seen({ worst: { rank: 41, ranks: 64, heard: 64, free: 1.4 * GIB, least: 6 * GIB, most: 12 * GIB } }));
   assert.match(verdict.sentence, /^Tight\. Rank 41 of 64 has the least head-room: 1\.4 GiB at the peak so far; the others have 6\.0 to 12\.0 GiB\.$/);
 });
 
@@ -72,4 +72,14 @@ test("the sentence over all runs starts with the most urgent", () => {
   assert.match(verdictOverRuns([row("a", 20), row("b", 30)]).sentence, /^2 runs live; the least head-room is 20\.0 GiB, in a\.$/);
   assert.match(verdictOverRuns([row("a", 20, "stale")]).second, /not known/);
   assert.equal(verdictOverRuns([row("a", 20, "ended")]).sentence, "No run is live.");
+});
+
+test("ranks that are alike are not told apart, unless some are not known yet", () => {
+  const worst = { rank: 0, ranks: 8, heard: 8, free: 16.5 * GIB, least: 16.5 * GIB, most: 16.5 * GIB };
+  assert.equal(verdictOf(seen({ worst })).sentence, "All 8 ranks are alike: 16.5 GiB of head-room at the peak so far.");
+  assert.match(verdictOf(seen({ worst: { ...worst, heard: 5 } })).sentence, /^Rank 0 of 8 has the least head-room/);
+});
+
+test("a peak before the first step is not said to be a step's", () => {
+  assert.match(verdictOf(seen({ run: { ...seen().run, step: 0 }, firstStep: null, peak: { used: 113.6 * GIB, usedKnown: true, step: 0 } })).second, /^The highest use was 113\.6 of 139\.8 GiB\./);
 });

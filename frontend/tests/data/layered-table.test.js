@@ -35,3 +35,13 @@ test("a hole between coarse and newest rows is noticed", () => {
   table.addLive([100, 101], [100, 101], { a: [1, 1] });
   assert.equal(table.isTorn, true);
 });
+
+test("rows between the history and the first live row take their place", () => {
+  const table = new LayeredTable(["a"], 100);
+  table.setCoarse(rows([1, 2, 3]));
+  table.addLive([7, 8], [7, 8], { a: [7, 8] });
+  table.close(rows([3, 4, 5, 6, 7]));
+  assert.deepEqual(table.whole().x, [1, 2, 3, 4, 5, 6, 7, 8]);
+  table.close(rows([2, 8], 6));
+  assert.deepEqual(table.whole().x, [1, 2, 3, 4, 5, 6, 7, 8], "rolled-up rows hold no moment");
+});

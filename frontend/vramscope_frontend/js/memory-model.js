@@ -44,6 +44,7 @@ import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
  * @property {boolean} dimmed
  * @property {Mark[]} marks
  * @property {number} samplesLost
+ * @property {boolean} isWhole false while rows may still be on their way: holes say nothing yet
  * @property {Zone[]} silentZones
  */
 
@@ -82,7 +83,7 @@ export function pictureOf(scene, cursor) {
       strips: stripsOf(scene, rows),
       freeText: reading && known(reading.peak.free) ? { value: inUnit(reading.peak.free, unit), unit: "free" } : null,
       marks: scene.marks,
-      zones: [...gapZones(scene, source), ...scene.silentZones],
+      zones: [...(scene.isWhole ? gapZones(scene, source) : []), ...scene.silentZones],
       emulated: scene.emulated,
       dimmed: scene.dimmed,
     },

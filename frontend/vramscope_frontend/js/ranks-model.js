@@ -38,7 +38,7 @@ export function worstRank(rows) {
   const [first, ...others] = rows.filter((row) => known(row.free));
   if (!first || !known(first.free)) return null;
   const frees = others.map((row) => row.free).filter(known);
-  return { rank: first.rank, free: first.free, ranks: rows.length, least: frees.length ? Math.min(...frees) : null, most: frees.length ? Math.max(...frees) : null };
+  return { rank: first.rank, free: first.free, ranks: rows.length, heard: frees.length + 1, least: frees.length ? Math.min(...frees) : null, most: frees.length ? Math.max(...frees) : null };
 }
 
 /**

@@ -63,6 +63,7 @@ export function summarize(run, shown, data, matrix) {
 
 /**
  * @typedef {object} StepFacts
+ * @property {boolean} bySteps false where no optimizer step was seen: figures are those of samples
  * @property {number | null} allocatedPeak highest known moment of the last step
  * @property {{value: number, step: number} | null} largest
  * @property {number | null} reserved
@@ -98,6 +99,7 @@ export function stepFacts(data, steps, high) {
   const outside = outsideOf(samples);
   const used_at_end = last(fields.DEVICE_USED) ?? (known(reserved) && known(outside) ? reserved + outside : null);
   return {
+    bySteps,
     allocatedPeak: bySteps ? lastKnown(high.columns[fields.ALLOCATED]) : lastKnown(samples.columns[fields.ALLOCATED]),
     largest: largest ? { value: largest.value, step: bySteps ? all.x[largest.index] : NaN } : null,
     reserved,

@@ -9,7 +9,7 @@ import { headroomSeverity, headroomText } from "./run-state.js";
 /** @typedef {import("./run-state.js").Pill} Pill */
 /** @typedef {import("./glyphs.js").Severity} Severity */
 /** @typedef {{used: number, usedKnown: boolean, step: number | null}} Peak */
-/** @typedef {{rank: number, free: number, least: number | null, most: number | null, ranks: number}} WorstRank */
+/** @typedef {{rank: number, free: number, least: number | null, most: number | null, ranks: number, heard: number}} WorstRank */
 /** @typedef {{severity: Severity, key: string, sentence: string, second: string}} Verdict */
 
 /** Until then the first steps may still raise the peak (optimizer state, workspaces). */
@@ -100,6 +100,14 @@ function alive(seen) {
  */
 function ofRanks(seen, worst, limit_bytes) {
   const severity = headroomSeverity(worst.free, limit_bytes);
+  if (known(worst.most) && worst.heard === worst.ranks && gib(worst.most) === gib(worst.free)) {
+    return {
+      severity: severity ?? "info",
+      key: `ranks-${severity}-alike`,
+      sentence: `${severity === "ok" ? "" : "Tight. "}All ${worst.ranks} ranks are alike: ${sizeText(worst.free)} of head-room at the peak so far.`,
+      second: secondLine(seen, ""),
+    };
+  }
   const others = known(worst.least) && known(worst.most) ? `; the others have ${rangeText(worst.least, worst.most)}` : "";
   return {
     severity: severity ?? "info",
@@ -184,9 +192,9 @@ function ended(seen) {
  * @param {number} limit_bytes
  */
 function peakLine(peak, limit_bytes) {
-  const at = known(peak.step) ? ` (step ${count(peak.step)})` : "";
+  const at = known(peak.step) && peak.step > 0 ? ` (step ${count(peak.step)})` : "";
   const outside = peak.usedKnown ? "" : " What is used outside of PyTorch is not known.";
-  return `The largest step needed ${ofText(peak.used, limit_bytes)}${at}.${outside}`;
+  return `${at ? "The largest step needed" : "The highest use was"} ${ofText(peak.used, limit_bytes)}${at}.${outside}`;
 }
 
 /**

@@ -1,4 +1,5 @@
-// The action buttons of a run: "Free cache…" and the menu of the rest, off with their reason.
+// The action buttons of a run: "Free cache…" and the menu of the rest, off with their reason. On a
+// narrow page all of them are in the menu.
 
 import { el, setAttribute } from "../dom.js";
 import { reasonNotToAct } from "../run-state.js";
@@ -11,14 +12,14 @@ export class Actions {
   /** @param {(name: string) => void} open */
   constructor(open) {
     this.open = open;
-    this.free = el("button", { class: "button", type: "button", "data-command": "empty_cache", click: () => open("empty_cache") }, "Free cache…");
-    this.items = CATALOGUE.filter((entry) => entry.name !== "empty_cache").map((entry) => {
+    this.free = el("button", { class: "button when-wide", type: "button", "data-command": "empty_cache", click: () => open("empty_cache") }, "Free cache…");
+    this.items = CATALOGUE.map((entry) => {
       const reason = el("small", {});
-      const button = el("button", { type: "button", role: "menuitem", "data-command": entry.name, click: () => this.choose(entry.name) }, entry.menu, reason);
+      const button = el("button", { class: entry.name === "empty_cache" ? "when-narrow" : null, type: "button", role: "menuitem", "data-command": entry.name, click: () => this.choose(entry.name) }, entry.menu, reason);
       return { entry, button, reason };
     });
     this.list = el("div", { class: "menu-list", role: "menu", hidden: true }, ...this.items.map((item) => item.button));
-    this.more = el("button", { class: "button", type: "button", "aria-haspopup": "menu", "aria-expanded": "false", click: () => this.toggle(this.list.hidden) }, "More actions ▾");
+    this.more = el("button", { class: "button", type: "button", "aria-haspopup": "menu", "aria-expanded": "false", click: () => this.toggle(this.list.hidden) }, el("span", { class: "when-wide" }, "More actions ▾"), el("span", { class: "when-narrow" }, "Actions ▾"));
     this.menu = el("div", { class: "menu" }, this.more, this.list);
     this.menu.addEventListener("keydown", (event) => this.onKey(event));
     this.onOutside = (/** @type {PointerEvent} */ event) => {
@@ -36,7 +37,12 @@ export class Actions {
   toggle(shown) {
     this.list.hidden = !shown;
     setAttribute(this.more, "aria-expanded", shown ? "true" : "false");
-    if (shown) /** @type {HTMLElement | null} */ (this.list.querySelector("button:not([disabled])"))?.focus();
+    if (shown) this.usable[0]?.focus();
+  }
+
+  /** Entries that can be chosen now: a narrow page has one more. */
+  get usable() {
+    return this.items.map((item) => item.button).filter((button) => !button.disabled && button.offsetParent !== null);
   }
 
   /** @param {string} name */
@@ -54,7 +60,7 @@ export class Actions {
       this.more.focus();
     }
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-    const enabled = this.items.map((item) => item.button).filter((button) => !button.disabled);
+    const enabled = this.usable;
     const at = enabled.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
     enabled[(at + (event.key === "ArrowDown" ? 1 : -1) + enabled.length) % enabled.length]?.focus();
     event.preventDefault();

@@ -67,6 +67,16 @@ export class LayeredTable {
   }
 
   /**
+   * Rows as measured that belong between older rows and the newest: they take their place.
+   * @param {Table} table
+   */
+  close(table) {
+    if (table.binWidth > 0 || table.x.length === 0) return;
+    this.recent = overlay(this.recent, table);
+    this.version++;
+  }
+
+  /**
    * @param {number} x0
    * @param {number} x1
    * @param {Table} table

@@ -16,6 +16,8 @@ const RECENT_S = 600;
 const RECENT_ROWS = 7200;
 const REFINE_AFTER_MS = 120;
 const RELOAD_AFTER_MS = 15_000;
+/** The server answers from what is committed, up to a second behind what it sends live. */
+const SEAM_AFTER_MS = 1500;
 /** After a refusal: a live run is redrawn four times a second and would ask each time. */
 const REST_AFTER_ERROR_MS = 5000;
 
@@ -42,12 +44,19 @@ export class RankData {
     this.refine_timer = 0;
     this.failed_ms = -Infinity;
     this.reloaded_ms = 0;
+    /** False while rows between the fetched and the live ones may still be on their way. */
+    this.isWhole = true;
+    this.hearsLive = false;
+    this.seam_timer = 0;
+    /** Newest rows that were fetched: step, and seconds of the sample. */
+    this.fetched = { step: 0, t: 0 };
     /** @type {{key: string, table: import("../series.js").Table} | null} */
     this.highs = null;
   }
 
   close() {
     clearTimeout(this.refine_timer);
+    clearTimeout(this.seam_timer);
     this.closing.abort();
     this.refining?.abort.abort();
   }
@@ -57,19 +66,45 @@ export class RankData {
     const { signal } = this.closing;
     this.error = null;
     this.reloaded_ms = performance.now();
+    this.isWhole = false;
     try {
       const [steps, samples] = await Promise.all([this.fetchSteps(null, null, LIVE_POINTS, signal), this.fetchSamples(null, null, LIVE_POINTS, signal)]);
       this.steps.setCoarse(steps);
       this.samples.setCoarse(samples);
+      this.fetched = { step: steps.x.at(-1) ?? 0, t: samples.x.at(-1) ?? 0 };
       this.loaded = true;
       this.onChange();
       await this.loadRecent(signal);
+      this.planSeam();
       this.onChange();
     } catch (error) {
       if (signal.aborted) return;
       this.error = /** @type {Error} */ (error);
+      this.isWhole = true;
       this.onChange();
     }
+  }
+
+  /** Once both are there: fetch what lies between the history and the first live row. */
+  planSeam() {
+    if (!this.loaded || this.isWhole || !this.hearsLive || this.seam_timer) return;
+    this.seam_timer = window.setTimeout(() => void this.closeSeam(), SEAM_AFTER_MS);
+  }
+
+  async closeSeam() {
+    const { signal } = this.closing;
+    try {
+      const [steps, samples] = await Promise.all([this.fetchSteps(this.fetched.step, null, 2000, signal), this.fetchSamples(this.fetched.t, null, 2000, signal)]);
+      this.steps.close(steps);
+      this.samples.close(samples);
+    } catch (error) {
+      if (signal.aborted) return;
+      // The hole stays and is drawn as one; the reason is shown beside it.
+      this.error = /** @type {Error} */ (error);
+    }
+    this.seam_timer = 0;
+    this.isWhole = true;
+    this.onChange();
   }
 
   /**
@@ -131,7 +166,7 @@ export class RankData {
   /** @param {StepsEvent} event */
   takeSteps(event) {
     this.steps.addLive(event.step, event.time_ns.map((ns) => (ns - this.origin_ns) / 1e9), event.columns);
-    this.mendIfTorn(this.steps);
+    this.heard(this.steps);
     this.onChange();
   }
 
@@ -139,12 +174,14 @@ export class RankData {
   takeSamples(event) {
     const t = event.time_ns.map((ns) => (ns - this.origin_ns) / 1e9);
     this.samples.addLive(t, t, event.columns);
-    this.mendIfTorn(this.samples);
+    this.heard(this.samples);
     this.onChange();
   }
 
   /** @param {LayeredTable} table */
-  mendIfTorn(table) {
+  heard(table) {
+    this.hearsLive = true;
+    this.planSeam();
     if (!this.loaded || !table.isTorn || performance.now() - this.reloaded_ms < RELOAD_AFTER_MS) return;
     void this.load();
   }

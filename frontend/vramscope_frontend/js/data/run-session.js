@@ -17,6 +17,8 @@ import { RankMatrix } from "./rank-matrix.js";
 const MATRIX_BINS = 240;
 const FETCHES_AT_ONCE = 4;
 const MOST_EVENTS = 2000;
+/** The server answers from what is committed, up to a second behind what it sends live. */
+const SEAM_AFTER_MS = 2000;
 
 export class RunSession {
   /**
@@ -37,6 +39,7 @@ export class RunSession {
     /** When data arrived last, by the server's clock. */
     this.heard_ns = 0;
     this.closed = false;
+    this.seam_timer = 0;
     /** @type {(() => void)[]} */
     this.unfollow = [];
     /** @type {(() => void) | null} */
@@ -51,6 +54,7 @@ export class RunSession {
 
   close() {
     this.closed = true;
+    clearTimeout(this.seam_timer);
     this.unfollowRank?.();
     for (const end of this.unfollow) end();
     this.rankData?.close();
@@ -153,14 +157,28 @@ export class RunSession {
   }
 
   /**
+   * The history of every rank, then what lies between it and the first live row.
    * @param {Run} run
    * @param {RankMatrix} matrix
    */
   async fetchAllRanks(run, matrix) {
+    const asked_ns = this.clock.now_ns();
+    await this.fetchRanksFrom(run, matrix, null);
+    if (this.closed || run.state !== "live") return;
+    clearTimeout(this.seam_timer);
+    this.seam_timer = setTimeout(() => void this.fetchRanksFrom(run, matrix, asked_ns - SEAM_AFTER_MS * 1e6), SEAM_AFTER_MS);
+  }
+
+  /**
+   * @param {Run} run
+   * @param {RankMatrix} matrix
+   * @param {number | null} start_ns
+   */
+  async fetchRanksFrom(run, matrix, start_ns) {
     const waiting = (run.ranks ?? []).map((one) => one.rank);
     const work = async () => {
       for (let rank = waiting.shift(); rank !== undefined && !this.closed; rank = waiting.shift()) {
-        const payload = await api.series(run.id, { fields: OVERVIEW_FIELDS, rank, points: MATRIX_BINS });
+        const payload = await api.series(run.id, { fields: OVERVIEW_FIELDS, rank, points: MATRIX_BINS, start_ns });
         payload.time_ns.forEach((ns, i) => matrix.add(rank, (ns - run.started_ns) / 1e9, inUse(payload.columns[DEVICE_USED]?.max[i], payload.columns[RESERVED]?.max[i]), payload.resolution_ms / 1000));
         this.changed();
       }

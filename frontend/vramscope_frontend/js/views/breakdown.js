@@ -13,7 +13,7 @@ import { exactBytes, inUnit, known, sizeText } from "../format.js";
 
 /**
  * Top to bottom. "inside" has no row of its own: it is the two rows beside its cell together; nor has
- * "tensors": it is the first sum.
+ * "tensors": it is the first sum, which is drawn undivided before the first step.
  */
 const ORDER = [...LAYERS].reverse().filter((layer) => layer.id !== "inside" && layer.id !== "tensors");
 
@@ -53,6 +53,8 @@ export class Breakdown {
     this.peakHead = el("th", { scope: "col" }, "At peak");
     /** @type {Map<string, Cells>} */
     this.cells = new Map();
+    /** Swatch of what is allocated where no step end divides it. */
+    this.undivided = el("span", {});
     this.body = el("tbody", {});
     this.sums = el("tbody", {});
     this.note = el("p", { class: "breakdown-note" });
@@ -63,12 +65,14 @@ export class Breakdown {
   build() {
     const tokens = readTokens();
     this.cells.clear();
+    this.undivided = swatch("tensors", tokens);
+    this.undivided.hidden = true;
     this.body.replaceChildren(
       this.rowOf("free", "Free on the device", "Memory of the device that no process uses.", swatch("free", tokens)),
       ...ORDER.map((layer) => this.rowOf(layer.id, layer.name, layer.definition, swatch(layer.id, tokens))),
     );
     this.sums.replaceChildren(
-      this.rowOf("allocated", "Allocated by tensors", LAYERS[0].definition, null, "sum"),
+      this.rowOf("allocated", "Allocated by tensors", LAYERS[0].definition, this.undivided, "sum"),
       this.rowOf("reserved", "Reserved by PyTorch", "Bytes that PyTorch holds from the device: segments, used or cached.", null),
       this.rowOf("used", "Used on the device", "Memory in use on the device, by every process.", null),
     );
@@ -113,11 +117,23 @@ export class Breakdown {
       this.write("used", side, state?.usedKnown ? state.used : null, unit);
       this.joinInside(side, state?.layers.inside ?? null, unit);
     }
+    this.showDivision([reading?.end, reading?.peak]);
     for (const [id, { row, end, peak }] of this.cells) {
       const zero = [end, peak].every((cell) => cell.hidden || /^(0\.0|–)$/.test(cell.textContent ?? ""));
       row.classList.toggle("zero", zero && !["reserved", "used", "allocated", "free"].includes(id));
     }
     this.writeNote(reading, byStep);
+  }
+
+  /** @param {(import("../composition.js").Composition | undefined)[]} states */
+  showDivision(states) {
+    const drawn = (/** @type {LayerId} */ id) => states.some((state) => known(state?.layers[id]));
+    const undivided = drawn("tensors") && !drawn("held");
+    this.undivided.hidden = !undivided;
+    for (const id of ["held", "within"]) {
+      const cells = this.cells.get(id);
+      if (cells) cells.row.hidden = undivided;
+    }
   }
 
   /**

@@ -18,6 +18,7 @@ import { Segmented } from "./parts.js";
 export class MemoryControls {
   /** @param {ControlHandlers} handlers */
   constructor(handlers) {
+    this.hasSteps = true;
     this.context = el("span", { class: "context" });
     const select = el("select", { class: "select", "aria-label": "Rank", hidden: true });
     select.addEventListener("change", () => handlers.onRank(select.value === "all" ? null : Number(select.value)));
@@ -31,13 +32,23 @@ export class MemoryControls {
     this.element = el("header", {}, el("h2", {}, "Memory"), select, this.context, el("div", { class: "controls" }, this.drawn.element, this.axis.element, this.window.element, this.followButton, this.tableButton));
   }
 
+  /**
+   * @param {boolean} hasSteps
+   * @param {MemoryView} view
+   */
+  offerSteps(hasSteps, view) {
+    if (hasSteps === this.hasSteps) return;
+    this.hasSteps = hasSteps;
+    this.show(view);
+  }
+
   /** @param {MemoryView} view */
   show(view) {
     const all = view.rank === null;
     this.drawn.choose(view.drawn);
     this.axis.choose(all ? "time" : view.xKind);
     this.window.choose(view.range ? null : view.window);
-    this.axis.disable("step", all ? "All ranks are shown over time." : null);
+    this.axis.disable("step", all ? "All ranks are shown over time." : this.hasSteps ? null : "No optimizer step was seen yet.");
     for (const value of /** @type {const} */ (["composition", "lines"])) this.drawn.disable(value, all ? "Choose one rank to see its composition." : null);
     if (all) this.drawn.choose(null);
     setAttribute(this.followButton, "aria-pressed", view.range ? "false" : "true");

@@ -2,8 +2,7 @@
 
 import { Timeline } from "../charts/timeline.js";
 import { el, setAttribute } from "../dom.js";
-import { exactBytes, sizeText } from "../format.js";
-import { LAYERS } from "../composition.js";
+import { sizeText } from "../format.js";
 import { pictureOf, readingOf } from "../memory-model.js";
 import * as moves from "../memory-view.js";
 import { emptyTable, indexAt } from "../series.js";
@@ -12,17 +11,19 @@ import { chartTable } from "./chart-table.js";
 import { LineLegend } from "./line-legend.js";
 import { MemoryControls } from "./memory-controls.js";
 import { failedPart } from "./parts.js";
+import { chipOf } from "./readout.js";
 import { allRanksPicture } from "../ranks-model.js";
 
 /** @typedef {import("../memory-view.js").MemoryView} MemoryView */
 /** @typedef {import("../memory-model.js").Scene} Scene */
-/** @typedef {import("../memory-model.js").Reading} Reading */
 /** @typedef {import("../charts/timeline.js").TimelineModel} TimelineModel */
 
 /**
  * What the page knows and the panel needs for one picture; null while the run is not loaded.
  * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, context: string, summary: string}) | null} SceneSource
  */
+
+const ALL_RANKS = "Used on the device. Band: from the rank with least to the rank with most; grey line: the median; bright line: the rank with the highest peak.";
 
 export class MemoryPanel {
   /**
@@ -41,10 +42,12 @@ export class MemoryPanel {
     /** @type {TimelineModel | null} */
     this.model = null;
     this.showsTable = false;
+    /** Over time only because no optimizer step was seen so far. */
+    this.waitsForSteps = false;
     this.controls = new MemoryControls({
       onRank: (rank) => this.setView({ ...moves.follow(this.view), rank }),
       onDrawn: (drawn) => this.setView({ ...this.view, drawn }),
-      onAxis: (xKind) => this.setView(moves.changeAxis(this.view, xKind, this.sceneOf(this.view)?.steps ?? emptyTable([]))),
+      onAxis: (xKind) => this.chooseAxis(xKind),
       onWindow: (window) => this.setView({ ...moves.follow(this.view), window }),
       onFollow: () => this.setView(moves.follow(this.view)),
       onTable: () => this.toggleTable(),
@@ -55,7 +58,8 @@ export class MemoryPanel {
     this.table = el("div", { class: "chart-table", hidden: true, tabindex: 0 });
     this.problem = el("div", {});
     this.aside = el("div", {}, this.breakdown.element, this.legend.element);
-    this.body = el("div", { class: "memory-body" }, el("div", {}, this.chart, this.table), this.aside);
+    this.note = el("p", { class: "envelope-note", hidden: true }, ALL_RANKS);
+    this.body = el("div", { class: "memory-body" }, el("div", {}, this.chart, this.table, this.note), this.aside);
     this.element = el("section", { class: "panel memory", "aria-label": "Memory" }, this.controls.element, this.problem, this.body);
     this.timeline = new Timeline(this.chart, () => this.picture(), {
       onPoint: (x, py) => this.point(x, py),
@@ -102,6 +106,27 @@ export class MemoryPanel {
   setView(view) {
     this.view = view;
     this.onView(view);
+    this.controls.show(this.view);
+    this.changed(true);
+  }
+
+  /** @param {MemoryView["xKind"]} xKind */
+  chooseAxis(xKind) {
+    this.waitsForSteps = false;
+    this.setView(moves.changeAxis(this.view, xKind, this.sceneOf(this.view)?.steps ?? emptyTable([])));
+  }
+
+  /**
+   * A job without a step so far is shown over time; the address stays that of the chosen axis.
+   * @param {boolean} hasSteps
+   */
+  showSteps(hasSteps) {
+    this.controls.offerSteps(hasSteps, this.view);
+    if (hasSteps ? !this.waitsForSteps : this.view.xKind === "time") return;
+    this.waitsForSteps = !hasSteps;
+    /** @type {MemoryView["xKind"]} */
+    const xKind = hasSteps ? "step" : "time";
+    this.view = { ...moves.follow(this.view), xKind };
     this.controls.show(this.view);
     this.changed(true);
   }
@@ -160,7 +185,7 @@ export class MemoryPanel {
     const reading = this.view.rank === null ? null : readingOf({ ...scene, range: model.range }, cursor);
     if (this.view.drawn === "composition") this.breakdown.show(reading, model.unit, this.view.xKind === "step");
     else this.legend.show(model, cursor, cursor !== null && reading ? reading.endLabel : this.view.xKind === "step" ? "Last step" : "Latest");
-    this.timeline.showCursor(cursor, cursor === null ? [] : this.chipOf(cursor, reading, model), this.pointed === null ? null : this.pointed_py);
+    this.timeline.showCursor(cursor, cursor === null ? [] : chipOf({ cursor, reading, model, byStep: this.view.xKind === "step", height_bytes: this.pointed === null ? null : this.timeline.bytesAt(this.pointed_py ?? 0) }), this.pointed === null ? null : this.pointed_py);
     setAttribute(this.timeline.surface, "aria-valuenow", cursor === null ? Math.round(model.range[1]) : Math.round(cursor));
     setAttribute(this.timeline.surface, "aria-valuetext", reading ? `${reading.endLabel}: allocated ${sizeText(reading.end.allocated)}, reserved ${sizeText(reading.end.reserved)}` : null);
   }
@@ -169,46 +194,10 @@ export class MemoryPanel {
   showSide() {
     const all = this.view.rank === null;
     this.aside.hidden = all;
+    this.note.hidden = !all;
     this.body.style.gridTemplateColumns = all ? "minmax(0, 1fr)" : "";
     this.breakdown.element.hidden = all || this.view.drawn !== "composition";
     this.legend.element.hidden = all || this.view.drawn !== "lines";
-  }
-
-  /**
-   * What lies under the pointer: step, name, GiB with two decimals, exact bytes.
-   * @param {number} cursor
-   * @param {Reading | null} reading
-   * @param {TimelineModel} model
-   * @returns {Node[]}
-   */
-  chipOf(cursor, reading, model) {
-    const head = this.view.xKind === "step" && reading ? reading.endLabel : new Date(model.origin_ns / 1e6 + cursor * 1000).toLocaleTimeString("en-GB", { hour12: false });
-    const under = this.pointed === null ? null : this.under(this.timeline.bytesAt(this.pointed_py ?? 0), cursor, reading, model);
-    return [el("span", {}, head), ...(under ? [el("small", {}, `${under.name} ${sizeText(under.bytes, 2)} · ${exactBytes(under.bytes)}`)] : [])];
-  }
-
-  /**
-   * @param {number} height_bytes
-   * @param {number} cursor
-   * @param {Reading | null} reading
-   * @param {TimelineModel} model
-   * @returns {{name: string, bytes: number} | null}
-   */
-  under(height_bytes, cursor, reading, model) {
-    if (model.layers && reading) {
-      let top = 0;
-      for (const layer of LAYERS) {
-        const bytes = reading.end.layers[layer.id] ?? 0;
-        top += bytes;
-        if (height_bytes < top && height_bytes >= 0) return { name: layer.name, bytes };
-      }
-      return height_bytes >= 0 && reading.end.free !== null ? { name: "Free on the device", bytes: reading.end.free } : null;
-    }
-    const lines = model.lines ?? (model.envelope ? envelopeLines(model.envelope) : []);
-    const index = indexAt(model.x, cursor);
-    const near = lines.map((line) => ({ name: line.name, bytes: line.values[index] })).filter((line) => Number.isFinite(line.bytes));
-    near.sort((a, b) => Math.abs(a.bytes - height_bytes) - Math.abs(b.bytes - height_bytes));
-    return near[0] ?? null;
   }
 
   toggleTable() {
@@ -263,14 +252,4 @@ export class MemoryPanel {
     const reading = scene && this.view.rank !== null ? readingOf(scene, null) : null;
     if (reading) this.setView({ ...this.view, pinned: reading.peakX });
   }
-}
-
-/** @param {import("../charts/timeline.js").Envelope} envelope */
-function envelopeLines(envelope) {
-  return [
-    { name: "Least of all ranks", values: envelope.least },
-    { name: "Median", values: envelope.median },
-    { name: `Rank ${envelope.worstRank}`, values: envelope.worst },
-    { name: "Most of all ranks", values: envelope.most },
-  ];
 }

@@ -91,6 +91,7 @@ export class Overview {
       dimmed: silent,
       marks: marksOf(happenings(session.store.state.events, session.store.state.commands, run.world_size).filter((one) => one.rank === null || view.rank === null || one.rank === view.rank), seen.xKind, run.started_ns, (t) => xAtTime(data?.steps.whole() ?? NOTHING, t)),
       samplesLost: summary.samplesLost,
+      isWhole: data?.isWhole ?? true,
       silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: pill.state === "lost" ? `silent since ${seen.xKind === "step" ? `step ${count(last)}` : `${age(silent_s)} ago`}` : "no data" }] : [],
       context: summary.rank ? deviceText(summary.rank) : devicesText(run),
       summary: `Memory over ${seen.xKind === "step" ? "steps" : "time"}: ${whole?.isEmpty ? "no data yet" : `${this.page.verdict?.sentence ?? ""}`}`,
@@ -106,6 +107,7 @@ export class Overview {
     const facts = data ? stepFacts(data, this.shownSteps(data), data.high(-Infinity)) : null;
     this.facts = facts;
     this.stats.show(summary, facts, run);
+    if (data?.loaded) this.memory.showSteps(!data.steps.isEmpty);
     this.memory.changed();
     this.receipt.update();
     this.showTodo(facts);

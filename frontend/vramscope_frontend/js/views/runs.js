@@ -31,6 +31,7 @@ export class Runs {
     this.app = app;
     /** @type {Run[] | null} */
     this.runs = null;
+    this.heard_ns = 0;
     /** @type {Error | null} */
     this.error = null;
     /** @type {Map<string, Trend>} */
@@ -67,6 +68,7 @@ export class Runs {
       onEvent: (event) => {
         if (event.kind !== "runs") return;
         this.runs = event.runs;
+        this.heard_ns = app.clock.now_ns();
         this.error = null;
         this.render();
       },
@@ -119,7 +121,8 @@ export class Runs {
       this.empty.update();
       return;
     }
-    const now_ns = app.clock.now_ns();
+    // While the page is cut off nothing ages: it is the page that hears nothing.
+    const now_ns = cut ? this.heard_ns : app.clock.now_ns();
     const all = sortRows(runs.map((run) => runRow(run, this.trends.get(run.id)?.highest ?? null, now_ns)));
     this.verdict.show(cut
       ? { severity: "quiet", key: "cut", sentence: "This page is cut off from its server; the jobs do not notice.", second: "The list below is the last that was received." }

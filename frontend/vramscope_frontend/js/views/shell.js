@@ -6,6 +6,9 @@ import { chooseTheme, currentTheme, onThemeChange } from "../settings.js";
 
 /** @typedef {import("../run-state.js").Pill} Pill */
 
+/** As in the style sheets: one column, and no room for long labels. */
+const NARROW = "(max-width: 1099px)";
+
 export class Shell {
   /** @param {{onSearch: (text: string) => void, onHelp: () => void, onRetry: () => void}} handlers */
   constructor(handlers) {
@@ -23,6 +26,10 @@ export class Shell {
       if (event.key === "Escape") search.blur();
     });
     this.search = search;
+    const narrow = matchMedia(NARROW);
+    const label = () => setAttribute(search, "placeholder", narrow.matches ? "Find" : "Find a run or step");
+    narrow.addEventListener("change", label);
+    label();
     this.theme = el("button", { class: "plain", type: "button", title: "Switch colours (t)", click: () => this.toggleTheme() }, "Light");
     this.help = el("button", { class: "plain", type: "button", title: "Keyboard shortcuts (?)", click: handlers.onHelp }, "Help ", el("kbd", {}, "?"));
     fill(byId("topbar"), el("a", { class: "brand", href: "/" }, logo(), "vramscope"), this.crumbs, this.pill, el("div", { class: "spacer" }), el("div", { class: "search" }, search, el("kbd", { "aria-hidden": "true" }, "/")), this.theme, this.help);

@@ -1,7 +1,7 @@
 // The six figures under the sentence: order fixed, head-room first.
 
 import { el, fill, setAttribute, setText } from "../dom.js";
-import { count, durationParts, exactBytes, gib, known, mibPerStep, percent, plural, size } from "../format.js";
+import { count, durationParts, exactBytes, gib, known, mibPerStep, percent, plural, size, sizeText } from "../format.js";
 import { headroomSeverity } from "../run-state.js";
 
 /** @typedef {import("../run-summary.js").Summary} Summary */
@@ -96,7 +96,7 @@ export class Stats {
   showRank(facts) {
     const allocated = size(facts.allocatedPeak);
     const largest = facts.largest;
-    setText(this.allocated.label, "Allocated, peak of step");
+    setText(this.allocated.label, facts.bySteps ? "Allocated, peak of step" : "Allocated now");
     this.allocated.show(allocated.value, allocated.unit, largest ? `largest ${gibOr(largest.value)}${Number.isFinite(largest.step) ? ` at step ${count(largest.step)}` : ""}` : "", exactBytes(facts.allocatedPeak));
     const reserved = size(facts.reserved);
     setText(this.reserved.label, "Reserved");
@@ -121,12 +121,19 @@ export class Stats {
     this.allocated.show(most.value, most.unit, worst ? `rank ${worst.rank}` : "");
     setText(this.reserved.label, "Used at peak, lowest rank");
     const least = size(peaks.length ? Math.min(...peaks) : null);
-    this.reserved.show(least.value, least.unit, peaks.length ? `spread ${gibOr(Math.max(...peaks) - Math.min(...peaks))}` : "");
+    this.reserved.show(least.value, least.unit, spreadText(peaks));
     setText(this.growth.label, "Ranks connected");
     this.growth.show(count(run.ranks_connected), `of ${count(run.world_size)}`, "");
     setText(this.time.label, "Step");
     this.time.show(count(run.step), "", samplesLost > 0 ? `${plural(samplesLost, "sample")} lost` : "");
   }
+}
+
+/** @param {number[]} peaks */
+function spreadText(peaks) {
+  if (peaks.length === 0) return "";
+  const spread = Math.max(...peaks) - Math.min(...peaks);
+  return spread > 0 ? `spread ${sizeText(spread)}` : "all ranks alike";
 }
 
 /** @param {number} bytes */
