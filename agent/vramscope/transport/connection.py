@@ -29,6 +29,8 @@ from vramscope_protocol.session import AgentSession
 # end of the interpreter, when nothing can be imported any more.
 _HOST_NAME_CODEC: Final = encodings.idna
 
+_COST_INTERVAL_S: Final = 1.0
+
 
 def _silent_logger() -> logging.Logger:
     # Outside the hierarchy: a job that logs at DEBUG must not find every frame in its own log.
@@ -70,6 +72,8 @@ class Connection:
         self._window_frames = 0
         self._receiver_cpu_ns = 0
         self._reader_cpu_ns = 0
+        self._cost_since_s = time.monotonic()
+        self._cost_since_cpu_ns = 0
         plain = socket.create_connection((address.host, address.port), limits.open_timeout_s)
         # A second handle, so that whoever is blocked on the first can be set free (abort).
         self._handle = plain.dup()
@@ -109,7 +113,7 @@ class Connection:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.cpu_ns()  # the last chance to ask: the threads end with the connection
+        self._measure_reader()  # the last chance to ask: the threads end with the connection
         try:
             self._connect.__exit__(kind, error, trace)
         finally:
@@ -132,11 +136,34 @@ class Connection:
             return  # it was over already
 
     def cpu_ns(self) -> int:
-        """CPU time of the threads that read this connection."""
+        """CPU time of the threads that read this connection, as last measured. Any thread."""
+        return self._receiver_cpu_ns + self._reader_cpu_ns
+
+    def check_cost(self) -> None:
+        """Measure the CPU time, at most once a second.
+
+        Raises:
+            ProtocolError: the server makes this process work more than an honest one would;
+                pings and empty fragments never become messages that could be counted.
+        """
+        elapsed_s = time.monotonic() - self._cost_since_s
+        if elapsed_s < _COST_INTERVAL_S:
+            return
+        self._measure_reader()
+        spent_s = (self.cpu_ns() - self._cost_since_cpu_ns) / 1e9
+        self._cost_since_s += elapsed_s
+        self._cost_since_cpu_ns = self.cpu_ns()
+        if spent_s > self._limits.max_cpu_fraction * elapsed_s:
+            raise ProtocolError(
+                RATE_LIMITED,
+                f"expected reading to take {self._limits.max_cpu_fraction:.0%} of a core at most, "
+                f"it took {spent_s / elapsed_s:.0%}",
+            )
+
+    def _measure_reader(self) -> None:
         reader = getattr(self._websocket, "recv_events_thread", None)
         reader_cpu_ns = _thread_cpu_ns(getattr(reader, "native_id", None))
         self._reader_cpu_ns = max(self._reader_cpu_ns, reader_cpu_ns)
-        return self._receiver_cpu_ns + self._reader_cpu_ns
 
     def forget_after_fork(self) -> None:
         """Close this process's copies of the socket, which the parent goes on using."""

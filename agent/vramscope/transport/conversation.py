@@ -70,6 +70,7 @@ class Conversation:
             status = self._next_status()
             if status is not None:
                 connection.send(encode(status))
+            connection.check_cost()
             self._outbox.wakeup.wait(self._time_to_wait_s())
         if connection.error is not None:
             raise connection.error
@@ -109,6 +110,7 @@ class Conversation:
                     TIMEOUT,
                     f"expected a welcome within {self._limits.welcome_timeout_s:g} s, got none",
                 )
+            connection.check_cost()
             self._outbox.wakeup.wait(remaining_s)
 
     def _send_entries(self, connection: Connection) -> None:

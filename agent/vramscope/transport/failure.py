@@ -16,6 +16,7 @@ from vramscope_protocol.errors import (
     AUTH_FAILED,
     CLOSE_CODES,
     PERMANENT,
+    RATE_LIMITED,
     TOKEN_EXPIRED,
     ProtocolError,
     VramscopeError,
@@ -27,6 +28,7 @@ CONNECT_ERRORS: Final = (*CONVERSATION_ERRORS, RuntimeError, ValueError)
 """What connecting may raise besides: RuntimeError is a thread that cannot be started (limit
 reached, or the interpreter is shutting down), ValueError a redirect or a bad host name."""
 
+_MAX_SAID: Final = 300
 _CODE_OF_CLOSE: Final = {close: code for code, close in CLOSE_CODES.items()}
 _ADVICE: Final = {
     AUTH_FAILED: "; give the server's token as --token or VRAMSCOPE_TOKEN",
@@ -59,9 +61,8 @@ def failure_of(error: BaseException, address: ServerAddress) -> Failure:
     if isinstance(error, InvalidStatus):
         return _http_status(error.response.status_code, where)
     if isinstance(error, ProtocolError):
-        return Failure(
-            error.code, f"the server at {where} broke the protocol: {error.message}", False, True
-        )
+        text = f"the server at {where} broke the protocol: {error.message}"
+        return Failure(error.code, text, error.code == RATE_LIMITED, True)
     if isinstance(error, Refused):
         return _refused(error.code, error.message, where)
     if isinstance(error, WebSocketException) and not isinstance(error.__cause__, EOFError):
@@ -71,8 +72,10 @@ def failure_of(error: BaseException, address: ServerAddress) -> Failure:
 
 
 def _refused(code: str, message: str, where: str) -> Failure:
-    text = f"the server at {where} refused this process: {message}{_ADVICE.get(code, '')}"
-    return Failure(code, text, code in PERMANENT)
+    said = message[:_MAX_SAID]
+    text = f"the server at {where} refused this process: {said}{_ADVICE.get(code, '')}"
+    # One key for all codes that we do not know: what has been said is remembered by key.
+    return Failure(code if code in CLOSE_CODES else "refused", text, code in PERMANENT)
 
 
 def _http_status(status: int, where: str) -> Failure:

@@ -14,6 +14,8 @@ class ConnectionLimits(Struct, frozen=True):
     close_timeout_s: float = 1.0
     max_frames_per_s: int = 500
     """A server that sends more (an honest one acks about once a second) is dropped."""
+    max_cpu_fraction: float = 0.2
+    """So is one whose frames, of whatever kind, take more of a core to read."""
 
 
 class TransportLimits(Struct, frozen=True):

@@ -43,6 +43,9 @@ class FakeConnection:
     def send(self, frame: bytes) -> None:
         self.sent.append(decode_agent_message(frame, 1 << 24))
 
+    def check_cost(self) -> None:
+        pass
+
     def kinds(self) -> list[str]:
         return [type(message).__name__ for message in self.sent]
 

@@ -15,6 +15,7 @@ from vramscope.transport.failure import Refused, failure_of
 from vramscope_protocol.errors import (
     AUTH_FAILED,
     BAD_MESSAGE,
+    RATE_LIMITED,
     SHUTTING_DOWN,
     TOKEN_EXPIRED,
     ProtocolError,
@@ -58,6 +59,8 @@ def redirect() -> ValueError:
         (ConnectionClosedError(None, Close(1009, "too big")), "bad_frame", False, True),
         (ConnectionClosedError(None, None), "unreachable", False, False),
         (ProtocolError(BAD_MESSAGE, "nonsense"), BAD_MESSAGE, False, True),
+        (ProtocolError(RATE_LIMITED, "a flood"), RATE_LIMITED, True, True),
+        (Refused("code-1-of-a-million", "x" * 100_000), "refused", False, False),
     ],
 )
 def test_each_error_has_its_words_and_its_patience(
@@ -71,3 +74,4 @@ def test_each_error_has_its_words_and_its_patience(
     )
     assert "http://box:8470" in failure.text
     assert "\n" not in failure.text
+    assert len(failure.text) < 500

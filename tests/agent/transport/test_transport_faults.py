@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable
 
@@ -121,6 +123,29 @@ def test_a_server_that_floods_is_left(connect: Callable[..., Peer]) -> None:
         peer = connect(server.url, limits=limits)
         wait_until(peer.notices.texts, "a note")
         assert "expected at most 100 messages a second" in peer.notices.texts()[0]
+
+
+def test_a_server_that_floods_with_pings_is_left(
+    server: FakeServer, connect: Callable[..., Peer]
+) -> None:
+    """They are answered by the library and never become messages."""
+    limits = TransportLimits(idle_wait_s=0.1, connection=ConnectionLimits(max_cpu_fraction=0.02))
+    peer = connect(server.url, limits=limits)
+    peer.put()
+    server.wait_for(lambda s: s.seqs() == [1])
+
+    def flood() -> None:
+        (connection,) = server._open
+        with contextlib.suppress(OSError):
+            while True:
+                connection.socket.sendall(b"\x89\x00" * 1000)
+
+    flooder = threading.Thread(target=flood, daemon=True)
+    flooder.start()
+    wait_until(peer.notices.texts, "a note")
+    assert "expected reading to take 2% of a core at most" in peer.notices.texts()[0]
+    flooder.join(5)
+    assert not flooder.is_alive()
 
 
 def test_an_unknown_message_type_is_ignored(connect: Callable[..., Peer]) -> None:
