@@ -93,6 +93,8 @@ class Coordinator:
     async def start(self) -> None:
         """Take up the commands that were open when the server stopped."""
         self._ledger.start()
+        if not self._store.is_sole:
+            return  # they belong to the other server, which hears of their receipts
         give_up_from_ns = self._clock_ns() + int(self._limits.command_restart_s * 1e9)
         for command in await self._store.read(command_log.unfinished):
             record = record_from_dict(command["run"], command)

@@ -16,6 +16,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from vramscope_protocol.errors import INTERNAL, VramscopeError
+from vramscope_server.store.server_lock import ServerLock
 
 MIGRATIONS_FOLDER: Final = Path(__file__).resolve().parent.parent / "migrations"
 BUSY_TIMEOUT_MS: Final = 5_000
@@ -74,6 +75,11 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether rows can be read by ``blobopen``."""
         return self._engine.dialect.name == "sqlite"
+
+    def server_lock(self) -> ServerLock | None:
+        """The lock of the one server of a SQLite file; other databases are made for many."""
+        path = self._engine.url.database if self.is_sqlite else None
+        return None if path is None else ServerLock(Path(f"{path}.lock"))
 
     def read(self) -> AbstractContextManager[Connection]:
         """A connection on which every statement sees the same committed state."""

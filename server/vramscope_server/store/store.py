@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
@@ -28,6 +29,9 @@ from vramscope_server.store.writer import (
 T = TypeVar("T")
 
 WRITE_TIMEOUT_S = 15.0
+_LOCK_TIMEOUT_S = 1.0
+
+_logger = logging.getLogger("vramscope.server.store")
 
 
 class Store:
@@ -38,6 +42,9 @@ class Store:
         self._series = SeriesReader(database)
         self._steps = StepReader(database)
         self._writer: Writer | None = None
+        self._lock = database.server_lock()
+        self.is_sole = True
+        """Whether no other server uses the same SQLite file; known once started."""
 
     @classmethod
     def open(cls, url: str) -> Store:
@@ -54,9 +61,20 @@ class Store:
         on_stream_failed: OnStreamFailed,
         limits: WriterLimits | None = None,
     ) -> None:
-        """Start the writer; its callbacks run in the writer's thread."""
+        """Start the writer; its callbacks run in the writer's thread.
+
+        Two servers may write to one SQLite file: each stream is stored once, by the server that
+        its agent is connected to. What is open in the file belongs to the server that came first.
+        """
+        # A server that was just told to end needs a moment.
+        if self._lock is not None and not self._lock.acquire(_LOCK_TIMEOUT_S):
+            self.is_sole = False
+            _logger.warning(
+                "another server uses %s too; what happens there shows here only after a restart",
+                self._database.shown_url,
+            )
         self._writer = Writer(self._database, on_commit, on_stream_failed, limits)
-        self._writer.start()
+        self._writer.start(takes_up_open=self.is_sole)
 
     def stop(self, timeout_s: float = 10.0) -> bool:
         """Commit what was submitted and end the writer; ``False`` if not all was committed."""
@@ -67,6 +85,8 @@ class Store:
         """Stop the writer if it runs, and close the database."""
         self.stop()
         self._database.close()
+        if self._lock is not None:
+            self._lock.release()
 
     # ---------------------------------------------------------------------------------- reading
 
@@ -149,7 +169,7 @@ class Store:
         except FutureTimeoutError:
             raise StoreError("the database does not accept writes in time") from None
         except SQLAlchemyError as error:
-            raise StoreError(f"the database did not take a write: {error}") from error
+            raise _refused(error) from error
 
     async def write(self, function: Callable[[Connection], T]) -> T:
         """Like :meth:`write_now`, without blocking the event loop."""
@@ -163,7 +183,7 @@ class Store:
         except asyncio.TimeoutError:  # not the builtin one before Python 3.11
             raise StoreError("the database does not accept writes in time") from None
         except SQLAlchemyError as error:
-            raise StoreError(f"the database did not take a write: {error}") from error
+            raise _refused(error) from error
         return result
 
     async def register(self, message: Register, now_ns: int) -> StreamRecord:
@@ -204,3 +224,9 @@ class Store:
         if self._writer is None:
             return StoreHealth(False, "the writer is not running", 0, 0, 0, 0.0)
         return self._writer.health()
+
+
+def _refused(error: SQLAlchemyError) -> StoreError:
+    """Without the statement and its values, which the caller of an endpoint must not see."""
+    cause = getattr(error, "orig", None) or type(error).__name__
+    return StoreError(f"the database did not take a write: {cause}")

@@ -98,9 +98,10 @@ class Writer:
         self._uncommitted_bytes = 0
         self._thread = threading.Thread(target=self._run, name="vramscope-writer", daemon=True)
 
-    def start(self) -> None:
+    def start(self, *, takes_up_open: bool = True) -> None:
         """Load what a killed server left open, then take submissions."""
-        self._streams.load_open()
+        if takes_up_open:
+            self._streams.load_open()
         self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> bool:

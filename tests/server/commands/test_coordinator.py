@@ -250,6 +250,22 @@ def test_open_commands_are_taken_up_after_a_restart(store: Store) -> None:
     assert "not known whether" in world.stored("overdue")["receipts"]["0"]["message"]
 
 
+def test_commands_of_another_server_of_the_same_file_are_left_to_it(store: Store) -> None:
+    async def theirs(world: World) -> None:
+        await world.submit(id="theirs")
+
+    play(store, theirs)
+    store.is_sole = False
+
+    async def ours(world: World) -> None:
+        await world.submit(id="ours")
+        world.coordinator.rank_connected("r1", 0)
+
+    world = play(store, ours)
+    assert {command.id for _rank, command in world.carrier.sent} == {"ours"}
+    assert world.stored("theirs")["state"] == "queued"
+
+
 def test_too_many_open_commands(store: Store) -> None:
     async def scenario(world: World) -> None:
         await world.submit()

@@ -58,11 +58,26 @@ def test_sql_that_fails_is_a_store_error(tmp_path: Path, started: bool) -> None:
     def wrong(connection: Connection) -> None:
         connection.execute(text("INSERT INTO nowhere VALUES (1)"))
 
-    with pytest.raises(StoreError, match="did not take a write"):
-        store.write_now(wrong)
-    with pytest.raises(StoreError, match="did not take a write"):
-        asyncio.run(store.write(wrong))
+    for write in (lambda: store.write_now(wrong), lambda: asyncio.run(store.write(wrong))):
+        with pytest.raises(StoreError, match="did not take a write: no such table") as caught:
+            write()
+        assert "INSERT" not in caught.value.message  # it travels to whoever asked
     store.close()
+
+
+def test_a_second_server_of_one_file_says_so_and_leaves_what_is_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second, third = (open_store(tmp_path) for _ in range(3))
+    for store in (first, second):
+        store.start(Commits().on_commit, Commits().on_stream_failed)
+    assert (first.is_sole, second.is_sole) == (True, False)
+    assert "another server uses sqlite:///" in caplog.text
+    for store in (first, second):
+        store.close()
+    third.start(Commits().on_commit, Commits().on_stream_failed)
+    assert third.is_sole
+    third.close()
 
 
 def test_every_registration_gets_an_epoch_of_its_own(tmp_path: Path) -> None:
