@@ -51,6 +51,10 @@ class RankState:
         """There was a word of this rank."""
         self.last_seen_ns = max(self.last_seen_ns, now_ns)
 
+    def not_after(self, now_ns: int) -> None:
+        """The clock was set back: what is in the future now would keep a silent rank live."""
+        self.last_seen_ns = min(self.last_seen_ns, now_ns)
+
     def is_new(self, uid: str, seq: int, now_ns: int) -> bool:
         """Whether a durable message came for the first time."""
         self.seen(now_ns)

@@ -160,7 +160,9 @@ class Registry:
         changed: set[str] = set()
         for run in self._runs.values():
             for rank in run.ranks.values():
-                self._check_process(rank)
+                rank.not_after(now_ns)
+                if self._state(rank, now_ns) == "live":
+                    self._check_process(rank)  # one that is gone stays gone: most runs are over
                 state = self._state(rank, now_ns)
                 if state != rank.shown_state:
                     rank.shown_state = state

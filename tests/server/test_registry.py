@@ -88,6 +88,35 @@ def test_time_alone_changes_a_state_and_the_tick_tells(bench: Bench) -> None:
     assert bench.registry.tick() == {"run-a"}
 
 
+def test_a_clock_that_is_set_back_keeps_no_silent_rank_live(bench: Bench) -> None:
+    bench.register(stream_record("a", 1, rank=0))
+    bench.registry.disconnected("a")
+    bench.now_ns -= 100_000 * SECOND_NS
+    bench.registry.tick()
+    assert bench.states() == ("live", ["live"])
+    bench.now_ns += 301 * SECOND_NS
+    assert bench.states() == ("lost", ["lost"])
+
+
+def test_processes_of_runs_that_are_over_are_not_looked_for(bench: Bench) -> None:
+    looked: list[int] = []
+
+    def is_alive(pid: int) -> bool:
+        looked.append(pid)
+        return False
+
+    registry = Registry(lambda: bench.now_ns, 300.0, "host-a", is_alive)
+    streams = [stream_record(f"s{rank}", rank + 1, rank, host="host-a") for rank in range(2)]
+    for stream in streams:
+        stream.last_seen_ns = bench.now_ns
+    registry.load([RunRecord(RUN, 5, streams)])
+    assert registry.tick() == {"run-a"}
+    assert len(looked) == 2
+    looked.clear()
+    assert registry.tick() == set()
+    assert looked == []
+
+
 def test_a_server_that_starts_again_goes_by_when_data_came_last(bench: Bench) -> None:
     recent = stream_record("a", 1, last_seen_ns=bench.now_ns - 100 * SECOND_NS)
     old = stream_record("b", 2, run_id="run-b", last_seen_ns=bench.now_ns - 400 * SECOND_NS)
