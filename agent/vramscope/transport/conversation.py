@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 from vramscope.outbox.losses import TOO_LARGE
 from vramscope.outbox.outbox import Outbox
@@ -13,6 +14,8 @@ from vramscope_protocol.codec import encode
 from vramscope_protocol.errors import BAD_MESSAGE, TIMEOUT, ProtocolError
 from vramscope_protocol.messages import Ack, AgentStatus, Command, ServerMessage, Welcome
 from vramscope_protocol.session import AgentSession, State
+
+_LATE_S: Final = 1.0
 
 
 class Conversation:
@@ -48,6 +51,7 @@ class Conversation:
         self._on_progress = on_progress
         self._sent_tables: set[int] = set()
         self._last_progress_s = 0.0
+        self._last_turn_s = 0.0
 
     def hold(self, connection: Connection, is_over: Callable[[], bool]) -> None:
         """Talk until the connection ends or ``is_over`` says so. Transport thread.
@@ -60,7 +64,7 @@ class Conversation:
             connection.send(frame)
         self._wait_for_welcome(connection, is_over)
         losses_version = -1
-        self._last_progress_s = time.monotonic()
+        self._last_progress_s = self._last_turn_s = time.monotonic()
         while not (is_over() or connection.is_closed):
             # Losses first: a goodbye among the entries may be the last thing that is read.
             if self._outbox.losses.version != losses_version:
@@ -71,6 +75,7 @@ class Conversation:
             if status is not None:
                 connection.send(encode(status))
             connection.check_cost()
+            self._forgive_own_delay()
             self._outbox.wakeup.wait(self._time_to_wait_s())
         if connection.error is not None:
             raise connection.error
@@ -129,6 +134,13 @@ class Conversation:
                 connection.send(encode(table))
                 self._sent_tables.add(table.table)
             connection.send(entry.frame)
+
+    def _forgive_own_delay(self) -> None:
+        """After a stop of the process, or of all its Python, an answer may lie unread."""
+        now_s = time.monotonic()
+        if now_s - self._last_turn_s > self._limits.idle_wait_s + _LATE_S:
+            self._last_progress_s = now_s
+        self._last_turn_s = now_s
 
     def _time_to_wait_s(self) -> float:
         """Time to the next thing to do; raises when the server owes an acknowledgement."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import threading
 import time
 from collections.abc import Callable
@@ -42,6 +43,22 @@ def test_an_acknowledgement_that_never_comes_ends_the_connection(
     server.wait_for(lambda s: s.connections >= 2)
     assert "expected an acknowledgement within 0.1 s, got none" in capfd.readouterr().err
     assert "broke the protocol" in peer.notices.texts()[0]
+
+
+def test_a_process_that_was_stopped_does_not_accuse_the_server(
+    server: FakeServer, connect: Callable[..., Peer]
+) -> None:
+    """What the server answered meanwhile lies unread."""
+    server.behaviour.acks = False
+    limits = TransportLimits(ack_timeout_s=1.3, idle_wait_s=0.1, connection=QUICK.connection)
+    peer = connect(server.url, limits=limits)
+    peer.put()
+    server.wait_for(lambda s: s.seqs() == [1])
+    ctypes.PyDLL(None).usleep(1_500_000)  # holds the GIL
+    peer.put()
+    server.wait_for(lambda s: 2 in s.seqs())
+    assert server.connections == 1
+    assert peer.notices.texts() == []
 
 
 def test_a_server_that_never_reads_does_not_hold_the_transport(
