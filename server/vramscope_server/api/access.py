@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -39,6 +40,13 @@ Server = Annotated[Context, Depends(context_of)]
 def json_response(body: Any, status: int = 200) -> Response:
     """Plain data as JSON. Long columns make validation and pydantic's encoder too dear here."""
     return Response(msgspec.json.encode(body), status, media_type="application/json")
+
+
+async def computed_response(context: Context, make_body: Callable[[], Any]) -> Response:
+    """What ``make_body`` reads from the store, as JSON, without holding up the event loop: long
+    columns take as long to encode as to read."""
+    encoded = await context.store.compute(lambda: msgspec.json.encode(make_body()))
+    return Response(encoded, media_type="application/json")
 
 
 def run_id_of(context: Context, run: str) -> str:

@@ -8,7 +8,14 @@ from fastapi import APIRouter, Query, Response
 
 from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
 from vramscope_protocol.series import SERIES
-from vramscope_server.api.access import Server, Viewer, field_names, json_response, run_id_of
+from vramscope_server.api.access import (
+    Server,
+    Viewer,
+    computed_response,
+    field_names,
+    json_response,
+    run_id_of,
+)
 
 router = APIRouter(tags=["series"])
 
@@ -33,10 +40,11 @@ async def get_series(
         raise VramscopeError(
             BAD_REQUEST, f"fields: expected 1 to {MAX_FIELDS} names, got {len(names or [])}"
         )
-    series = await server.store.read_series(
-        run_id_of(server, run), rank, names, start_ns=start_ns, end_ns=end_ns, points=points
+    run_id = run_id_of(server, run)
+    return await computed_response(
+        server,
+        lambda: server.store.series(run_id, rank, names, start_ns, end_ns, points).payload(rank),
     )
-    return json_response(series.payload(rank))
 
 
 @router.get("/series-names")

@@ -6,7 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from vramscope_server.api.access import Server, Viewer, field_names, json_response, run_id_of
+from vramscope_server.api.access import (
+    Server,
+    Viewer,
+    computed_response,
+    field_names,
+    run_id_of,
+)
 from vramscope_server.api.series import MAX_POINTS
 
 router = APIRouter(tags=["steps"])
@@ -24,7 +30,7 @@ async def get_steps(
     points: Annotated[int | None, Query(ge=1, le=MAX_POINTS)] = None,
 ) -> Response:
     """Rows as they were measured; with ``points`` the highest of each bin, never a mean."""
-    steps = await server.store.read_steps(
-        run_id_of(server, run), rank, field_names(fields), start=start, end=end, points=points
+    run_id, names = run_id_of(server, run), field_names(fields)
+    return await computed_response(
+        server, lambda: server.store.steps(run_id, rank, names, start, end, points).payload()
     )
-    return json_response(steps.payload())

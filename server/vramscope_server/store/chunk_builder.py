@@ -10,6 +10,7 @@ from vramscope_server.rows import Rows
 
 MAX_CHUNK_ROWS: Final = 600
 CHUNK_NS: Final = 60 * 1_000_000_000
+_ENDLESS_NS: Final = 1 << 63
 
 
 class SealedChunk(NamedTuple):
@@ -27,10 +28,15 @@ class ChunkBuilder:
 
     Args:
         position: rows of this kind that the stream already stored in sealed chunks.
+        by_minute: whether minutes end chunks. Steps have no rollups, and mostly less than 600 a
+            minute: a long run of them is read from fewer chunks without it.
     """
 
-    def __init__(self, position: int = 0, max_rows: int = MAX_CHUNK_ROWS) -> None:
+    def __init__(
+        self, position: int = 0, max_rows: int = MAX_CHUNK_ROWS, *, by_minute: bool = True
+    ) -> None:
         self._max_rows = max_rows
+        self._window_ns = CHUNK_NS if by_minute else _ENDLESS_NS
         self._parts: list[Rows] = []
         self._count = 0
         self._minute = 0
@@ -53,12 +59,12 @@ class ChunkBuilder:
         while start < count:
             part = rows.part(start, count) if start else rows
             times = part.time_ns
-            minute = int(times[0]) // CHUNK_NS
+            minute = int(times[0]) // self._window_ns
             if self._parts and not self._continues(part, minute):
                 sealed.append(self.seal())
             fitting = min(count - start, self._max_rows - self._count)
-            if int(times[fitting - 1]) // CHUNK_NS != minute:
-                end_ns = (minute + 1) * CHUNK_NS
+            if int(times[fitting - 1]) // self._window_ns != minute:
+                end_ns = (minute + 1) * self._window_ns
                 fitting = int(np.searchsorted(times[:fitting], end_ns, side="left"))
             self._parts.append(part if start + fitting == count else part.part(0, fitting))
             self._count += fitting

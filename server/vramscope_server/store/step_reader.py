@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
 from vramscope_protocol.columns import UNKNOWN
+from vramscope_protocol.errors import TOO_LARGE, VramscopeError
 from vramscope_protocol.messages import BatchKind, Field
 from vramscope_protocol.series import STEP, TIME_NS
 from vramscope_server.rows import ColumnLayout, json_values
@@ -24,6 +25,9 @@ from vramscope_server.store.runs import stream_ids
 from vramscope_server.store.stream_state import load_heads, sealed_position
 
 Column = NDArray[Any]
+
+MAX_ROWS: Final = 100_000
+"""Most rows of one answer: as many as a day brings at a step a second, and 10 MB of JSON."""
 
 _STEP_KIND: BatchKind = "step"
 _PEAKS = (
@@ -57,6 +61,14 @@ class _Part(NamedTuple):
     columns: dict[str, Column]
 
 
+class _Chunk(NamedTuple):
+    """One stored row, without its body."""
+
+    id: int
+    field_table_id: int
+    rows: int
+
+
 class StepReader:
     """Reads steps; each call on a connection of its own, so it may be used in any thread."""
 
@@ -78,12 +90,17 @@ class StepReader:
             fields: series wanted; all that there are if not given.
             points: at most this many rows. Of each stretch of steps the rows with the highest
                 reserved and allocated memory are kept, never an average.
+
+        Raises:
+            VramscopeError: ``too_large``: more rows than an answer may hold, and no ``points``.
         """
         parts: list[_Part] = []
         with self._database.read() as connection:
             wanted = None if fields is None else _with_needed(fields, points)
             for stream_id in stream_ids(connection, run_id, rank):
-                parts += _read_chunks(connection, stream_id, wanted, start, end)
+                chunks = _find_chunks(connection, stream_id, start, end)
+                _check_size(chunks, points)
+                parts += _read_chunks(connection, chunks, wanted)
                 parts += _read_heads(connection, stream_id, wanted)
         if not parts:
             empty = np.empty(0, np.int64)
@@ -113,34 +130,50 @@ class StepReader:
         return list(found.values())
 
 
+def _check_size(chunks: Sequence[_Chunk], points: int | None) -> None:
+    rows = sum(chunk.rows for chunk in chunks)
+    if points is None and rows > MAX_ROWS:
+        raise VramscopeError(
+            TOO_LARGE,
+            f"expected a range of at most {MAX_ROWS} steps, got one of {rows}; "
+            "ask for points, or for fewer steps with start and end",
+        )
+
+
 def _with_needed(fields: Sequence[str], points: int | None) -> list[str]:
     peaks = [name for names in _PEAKS for name in names] if points is not None else []
     return list(dict.fromkeys([STEP, TIME_NS, *fields, *peaks]))
 
 
-def _read_chunks(
-    connection: Connection,
-    stream_id: int,
-    wanted: Sequence[str] | None,
-    start: int | None,
-    end: int | None,
-) -> list[_Part]:
+def _find_chunks(
+    connection: Connection, stream_id: int, start: int | None, end: int | None
+) -> Sequence[_Chunk]:
+    """Chunks that touch a range of steps, without their bodies."""
     table = tables.chunks
-    query = select(table.c.id, table.c.field_table_id).where(
+    query = select(table.c.id, table.c.field_table_id, table.c.row_count).where(
         table.c.stream_id == stream_id, table.c.kind == _STEP_KIND
     )
     if start is not None:
         query = query.where(table.c.last_step >= start)
     if end is not None:
         query = query.where(table.c.first_step <= end)
+    rows = connection.execute(query.order_by(table.c.start_position)).all()
+    return [_Chunk(row.id, row.field_table_id, row.row_count) for row in rows]
+
+
+def _read_chunks(
+    connection: Connection,
+    chunks: Sequence[_Chunk],
+    wanted: Sequence[str] | None,
+) -> list[_Part]:
     layouts: dict[int, ColumnLayout] = {}
     parts: list[_Part] = []
-    for row in connection.execute(query.order_by(table.c.start_position)).all():
-        layout = layouts.get(row.field_table_id)
+    for stored in chunks:
+        layout = layouts.get(stored.field_table_id)
         if layout is None:
-            layout = layouts[row.field_table_id] = load_layout(connection, row.field_table_id)
+            layout = layouts[stored.field_table_id] = load_layout(connection, stored.field_table_id)
         names = layout.index if wanted is None else [n for n in wanted if n in layout.index]
-        with open_body(connection, table, row.id) as read:
+        with open_body(connection, tables.chunks, stored.id) as read:
             chunk = read_layout(read)
             columns = {name: read_column(read, chunk, layout.index[name]) for name in names}
         parts.append(_Part(chunk.rows, columns))

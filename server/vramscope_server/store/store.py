@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 WRITE_TIMEOUT_S = 15.0
 _LOCK_TIMEOUT_S = 1.0
+_READERS = 4
 
 _logger = logging.getLogger("vramscope.server.store")
 
@@ -42,6 +44,7 @@ class Store:
         self._series = SeriesReader(database)
         self._steps = StepReader(database)
         self._writer: Writer | None = None
+        self._readers = ThreadPoolExecutor(_READERS, "vramscope-reader")
         self._lock = database.server_lock()
         self.is_sole = True
         """Whether no other server uses the same SQLite file; known once started."""
@@ -84,6 +87,7 @@ class Store:
     def close(self) -> None:
         """Stop the writer if it runs, and close the database."""
         self.stop()
+        self._readers.shutdown(cancel_futures=True)
         self._database.close()
         if self._lock is not None:
             self._lock.release()
@@ -99,6 +103,11 @@ class Store:
         """Like :meth:`read_now`, in a worker thread."""
         return await asyncio.to_thread(self.read_now, function)
 
+    async def compute(self, work: Callable[[], T]) -> T:
+        """Call ``work`` in one of a few threads for what may take long: reading many rows, and
+        making an answer of them. The quick reads of others do not queue behind it."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
     def series(
         self,
         run_id: str,
@@ -111,18 +120,6 @@ class Store:
         """See :meth:`SeriesReader.series`; blocking."""
         return self._series.series(run_id, rank, fields, start_ns, end_ns, points)
 
-    async def read_series(
-        self,
-        run_id: str,
-        rank: int,
-        fields: Sequence[str],
-        start_ns: int | None = None,
-        end_ns: int | None = None,
-        points: int = 2000,
-    ) -> Series:
-        """Like :meth:`series`, in a worker thread."""
-        return await asyncio.to_thread(self.series, run_id, rank, fields, start_ns, end_ns, points)
-
     def steps(
         self,
         run_id: str,
@@ -134,18 +131,6 @@ class Store:
     ) -> Steps:
         """See :meth:`StepReader.steps`; blocking."""
         return self._steps.steps(run_id, rank, fields, start, end, points)
-
-    async def read_steps(
-        self,
-        run_id: str,
-        rank: int,
-        fields: Sequence[str] | None = None,
-        start: int | None = None,
-        end: int | None = None,
-        points: int | None = None,
-    ) -> Steps:
-        """Like :meth:`steps`, in a worker thread."""
-        return await asyncio.to_thread(self.steps, run_id, rank, fields, start, end, points)
 
     def field_names(self, run_id: str, rank: int, kind: BatchKind = "sample") -> list[Field]:
         """See :meth:`StepReader.field_names`; blocking."""

@@ -65,7 +65,7 @@ class StreamState:
         self.last_seq = last_seq
         self.last_seen_ns = 0
         self.summary = summary
-        self.builders: dict[BatchKind, ChunkBuilder] = {kind: ChunkBuilder() for kind in KINDS}
+        self.builders: dict[BatchKind, ChunkBuilder] = {kind: _builder(kind) for kind in KINDS}
         self.head_positions: dict[BatchKind, int] = dict.fromkeys(KINDS, 0)
         self.pending = PendingRows()
         self.cascaded_window = -1
@@ -176,6 +176,10 @@ class StreamState:
         self.seal_open()
 
 
+def _builder(kind: BatchKind, position: int = 0) -> ChunkBuilder:
+    return ChunkBuilder(position, by_minute=kind == "sample")
+
+
 def load_stream(connection: Connection, uid: str) -> StreamState | None:
     """State of a stream as the database has it: its open chunks are rebuilt from the heads."""
     table = tables.streams
@@ -187,7 +191,7 @@ def load_stream(connection: Connection, uid: str) -> StreamState | None:
     state.last_seen_ns = row.last_seen_ns
     for kind in KINDS:
         position = sealed_position(connection, row.id, kind)
-        state.builders[kind] = ChunkBuilder(position)
+        state.builders[kind] = _builder(kind, position)
         for rows in load_heads(connection, row.id, kind, position):
             state.builders[kind].append(rows)
         state.head_positions[kind] = state.builders[kind].end_position

@@ -53,6 +53,14 @@ def test_a_full_chunk_is_sealed_at_once() -> None:
     assert len(builder) == 0
 
 
+def test_steps_fill_chunks_however_long_they_take() -> None:
+    rows = made_rows(made_columns(700, rate_hz=0.5, start_ns=MINUTE_START_NS), kind="step")
+    builder = ChunkBuilder(by_minute=False)
+    sealed = [chunk for at in range(700) for chunk in builder.append(rows.part(at, at + 1))]
+    assert [len(chunk.rows) for chunk in sealed] == [600]
+    assert len(builder) == 100
+
+
 def test_another_field_table_seals() -> None:
     columns = made_columns(20, start_ns=MINUTE_START_NS)
     builder = ChunkBuilder()

@@ -18,8 +18,10 @@ from tests.support.streams import (
     submission_of,
 )
 from vramscope_protocol.columns import UNKNOWN
+from vramscope_protocol.errors import TOO_LARGE, VramscopeError
 from vramscope_protocol.messages import Field
 from vramscope_server.rows import ColumnLayout
+from vramscope_server.store import step_reader
 from vramscope_server.store.store import Store
 
 FIELDS = [
@@ -91,6 +93,15 @@ def test_fewer_points_keep_the_peaks_and_invent_nothing(store: Store, points: in
     rows = steps.step - 1
     np.testing.assert_array_equal(steps.columns["loss"], COLUMNS["loss"][rows])
     np.testing.assert_array_equal(steps.time_ns, COLUMNS["time_ns"][rows])
+
+
+def test_an_answer_without_points_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_reader, "MAX_ROWS", 500)
+    with pytest.raises(VramscopeError, match="at most 500 steps, got one of 600") as refused:
+        store.steps("run-a", 0)
+    assert refused.value.code == TOO_LARGE
+    assert len(store.steps("run-a", 0, ["loss"], points=10).step) <= 10
+    assert len(store.steps("run-a", 0, ["loss"], start=901).step) == 100
 
 
 def test_a_field_that_was_never_sent_is_unknown(store: Store) -> None:

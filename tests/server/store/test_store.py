@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from tests.support.commits import Commits
+from tests.support.commits import WAIT_S, Commits
 from tests.support.streams import START_NS, open_store, register_stream, registration
 from vramscope_server.store import events
 from vramscope_server.store.database import StoreError
@@ -58,7 +58,13 @@ def test_sql_that_fails_is_a_store_error(tmp_path: Path, started: bool) -> None:
     def wrong(connection: Connection) -> None:
         connection.execute(text("INSERT INTO nowhere VALUES (1)"))
 
-    for write in (lambda: store.write_now(wrong), lambda: asyncio.run(store.write(wrong))):
+    def wrong_later() -> None:
+        asyncio.run(store.write(wrong))
+
+    def wrong_now() -> None:
+        store.write_now(wrong)
+
+    for write in (wrong_now, wrong_later):
         with pytest.raises(StoreError, match="did not take a write: no such table") as caught:
             write()
         assert "INSERT" not in caught.value.message  # it travels to whoever asked
@@ -90,13 +96,19 @@ def test_every_registration_gets_an_epoch_of_its_own(tmp_path: Path) -> None:
     store.close()
 
 
-def test_reading_without_blocking_the_loop(tmp_path: Path) -> None:
+def test_what_takes_long_holds_up_neither_the_loop_nor_the_quick_reads(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     register_stream(store)
+    let_go = threading.Event()
 
     async def read() -> tuple[int, int]:
-        series = await store.read_series("run-a", 0, ["step"])
-        steps = await store.read_steps("run-a", 0)
+        long = [asyncio.ensure_future(store.compute(let_go.wait)) for _ in range(100)]
+        await asyncio.wait_for(store.read(lambda connection: None), WAIT_S)
+        assert not any(future.done() for future in long)
+        let_go.set()
+        assert all(await asyncio.gather(*long))
+        series = await store.compute(lambda: store.series("run-a", 0, ["step"]))
+        steps = await store.compute(lambda: store.steps("run-a", 0))
         return len(series.time_ns), len(steps.step)
 
     assert asyncio.run(read()) == (0, 0)
