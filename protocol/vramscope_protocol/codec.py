@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -108,9 +109,9 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):
-        return [_escaped(item) for item in cast("list[Any]", value)]
+        return [_escaped(item) for item in cast("Iterable[Any]", value)]
     if isinstance(value, dict):
-        items = cast("dict[Any, Any]", value).items()
+        items = cast("Mapping[Any, Any]", value).items()
         return {_escaped(key): _escaped(item) for key, item in items}
     return value
 

@@ -92,7 +92,7 @@ def _parser() -> OneLineParser:
     add("--emulate", action="store_true", default=None, help="watch CPU tensors on an emulated GPU")
     add("--capacity", metavar="SIZE", help="memory of the emulated GPU, such as 8GiB")
     add("--rate-hz", metavar="HZ", help="samples a second (10)")
-    add("--cost-budget", metavar="FRACTION", help="CPU time that watching may take (0.001)")
+    add("--cost-budget", metavar="FRACTION", help="CPU time that watching may take (0.005)")
     add("--fields", metavar="A,B", help="series to stream instead of the default set")
     add("--allow", metavar="WHAT", help="observe, control, or names of commands (control)")
     add("--launch-id", metavar="ID", help="the same on all ranks, where no launcher says so")
