@@ -193,6 +193,9 @@ class Ingest:
             )
             connection.open(stream, self._software)
             self._entered(connection)
+            # It may have failed after it was registered and before it could be told here.
+            if self._store.has_failed(stream):
+                raise ProtocolError(INTERNAL, "the stream failed while it was registered")
             await self._take_messages(receive, connection)
         except Disconnected:
             return

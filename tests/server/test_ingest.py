@@ -154,6 +154,18 @@ def test_a_second_connection_of_a_stream_replaces_the_first(tmp_path: Path) -> N
     run(test())
 
 
+def test_a_stream_that_fails_while_it_registers_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        async with running_bench(tmp_path) as bench, bench.socket() as socket:
+            monkeypatch.setattr(bench.store, "has_failed", lambda stream: True)
+            await open_stream(socket)
+            assert await refusal(socket) == ("internal", 4500)
+
+    run(test())
+
+
 def opening(*messages: Message) -> list[bytes]:
     return [encode(message) for message in messages]
 

@@ -188,6 +188,10 @@ class Store:
 
         return await self.write(register)
 
+    def has_failed(self, stream: StreamRecord) -> bool:
+        """Whether what comes under this registration is not stored: it has to register again."""
+        return self._writer is not None and self._writer.has_failed(stream)
+
     def submit(self, submission: Submission) -> bool:
         """Queue a message of an agent; ``False`` when the queue is full or the store closing."""
         return self._writer is not None and self._writer.submit(submission)

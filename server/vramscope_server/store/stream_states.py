@@ -37,6 +37,10 @@ class StreamStates:
         self._epoch += 1
         return self._epoch
 
+    def has_failed(self, uid: str, epoch: int) -> bool:
+        """Whether nothing of this registration is stored any more. May be asked in any thread."""
+        return epoch <= self._failed.get(uid, -1)
+
     def load_open(self) -> None:
         """Load every stream that has rows outside a sealed chunk: left by a server that died."""
         table = tables.streams
@@ -53,7 +57,7 @@ class StreamStates:
         """Hand a message to its stream; a message of an unknown stream is not acked."""
         uid = submission.stream
         if uid in self._failed:
-            if submission.epoch <= self._failed[uid]:
+            if self.has_failed(uid, submission.epoch):
                 return
             del self._failed[uid]
         state = self._states.get(uid)

@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from vramscope_server.store.commit import StreamConflict, write_streams
 from vramscope_server.store.database import Database
 from vramscope_server.store.field_tables import FieldTables
+from vramscope_server.store.runs import StreamRecord
 from vramscope_server.store.stream_state import StreamState
 from vramscope_server.store.stream_states import StreamStates
 from vramscope_server.store.submission import Submission
@@ -131,6 +132,10 @@ class Writer:
     def admit(self) -> int:
         """Epoch of a stream that registers; only within :meth:`call`."""
         return self._streams.admit()
+
+    def has_failed(self, stream: StreamRecord) -> bool:
+        """See :meth:`StreamStates.has_failed`."""
+        return self._streams.has_failed(stream.uid, stream.epoch)
 
     def health(self) -> StoreHealth:
         """Whether commits succeed, and what waits for one."""

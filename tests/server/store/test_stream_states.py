@@ -51,10 +51,14 @@ def test_after_a_failure_only_a_later_registration_counts(database: Database) ->
     first = submission_of("stream-a", Event(1, START_NS, "mark"), LAYOUT)
     second = submission_of("stream-a", Event(2, START_NS, "mark"), LAYOUT)
     states.absorb(replace(first, epoch=old))
+    assert not states.has_failed("stream-a", old)
     states.fail("stream-a")
+    assert states.has_failed("stream-a", old)
     states.absorb(replace(second, epoch=old))  # was on its way when the first was lost
     assert states.dirty() == []
-    states.absorb(replace(first, epoch=states.admit()))
+    new = states.admit()
+    assert not states.has_failed("stream-a", new)
+    states.absorb(replace(first, epoch=new))
     (state,) = states.dirty()
     assert state.last_seq == 1
 
