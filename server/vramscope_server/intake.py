@@ -100,10 +100,10 @@ class Intake:
             status = self._registry.take_status(self._uid, message)
             self._publisher.publish_status(self._run_id, self._rank, status)
         elif isinstance(message, Lost):
-            check_lost(message)
+            held_bytes = check_lost(message)
             self._registry.take_lost(self._uid, message)
             self._publisher.run_changed(self._run_id)
-            return self._submission(0, message, _OVERHEAD_BYTES)
+            return self._submission(0, message, held_bytes + _OVERHEAD_BYTES)
         return None
 
     def _take_batch(self, batch: Batch) -> Submission | None:
@@ -123,13 +123,11 @@ class Intake:
 
     def _take_durable(self, message: Event | CommandUpdate | Goodbye) -> Submission | None:
         check_seq(message.seq)
-        self._checks.check_message(message)
+        held_bytes = self._checks.check_message(message)
         if self._session.is_duplicate(message.seq):
             return None
-        size_bytes = _OVERHEAD_BYTES
         is_new = self._registry.take_message(self._uid, message.seq)
         if isinstance(message, Event):
-            size_bytes += len(message.text)
             if is_new:
                 self._publisher.publish_event(self._run_id, self._event_payload(message))
         elif isinstance(message, CommandUpdate):
@@ -138,7 +136,7 @@ class Intake:
         else:
             self._registry.take_goodbye(self._uid, message)
             self._publisher.run_changed(self._run_id)
-        return self._submission(message.seq, message, size_bytes)
+        return self._submission(message.seq, message, held_bytes + _OVERHEAD_BYTES)
 
     def _take_field_table(self, table: FieldTable) -> None:
         if len(self._layouts) >= MAX_FIELD_TABLES and table.table not in self._layouts:

@@ -75,8 +75,8 @@ class StreamChecks:
         self._newest_ns[rows.kind] = int(times[-1])
         _check_range("first_index", rows.first_index, 0, INT64_MAX - len(rows))
 
-    def check_message(self, message: Event | CommandUpdate | Goodbye) -> None:
-        """Check numbers and free data.
+    def check_message(self, message: Event | CommandUpdate | Goodbye) -> int:
+        """Check numbers and free data; about how many bytes the free data holds.
 
         Raises:
             ProtocolError: ``bad_message``.
@@ -87,14 +87,14 @@ class StreamChecks:
             _check_text("kind", message.kind)
             if not message.kind:
                 raise ProtocolError(BAD_MESSAGE, "expected the kind of an event, got none")
-            _check_json("data", message.data)
             _check_nul(message.text)
-        elif isinstance(message, CommandUpdate):
+            return len(message.text) + _check_json("data", message.data)
+        if isinstance(message, CommandUpdate):
             _check_id("id", message.id)
-            _check_json("receipt", message.receipt)
-        else:
-            _check_range("exit_code", message.exit_code or 0, -INT64_MAX, INT64_MAX)
-            _check_nul(message.text)
+            return _check_json("receipt", message.receipt)
+        _check_range("exit_code", message.exit_code or 0, -INT64_MAX, INT64_MAX)
+        _check_nul(message.text)
+        return len(message.text)
 
 
 def check_seq(seq: int) -> None:
@@ -106,8 +106,8 @@ def check_seq(seq: int) -> None:
     _check_range("seq", seq, 1, INT64_MAX)
 
 
-def check_lost(message: Lost) -> None:
-    """Check loss totals.
+def check_lost(message: Lost) -> int:
+    """Check loss totals; about how many bytes they hold.
 
     Raises:
         ProtocolError: ``bad_message``.
@@ -117,6 +117,11 @@ def check_lost(message: Lost) -> None:
         for reason, count in totals.items():
             _check_text("reason", reason)
             _check_range("count", count, 0, INT64_MAX)
+    return sum(
+        len(reason)
+        for totals in (message.samples, message.steps, message.messages)
+        for reason in totals
+    )
 
 
 def _check_range(what: str, value: int, lowest: int, highest: int) -> None:
@@ -148,8 +153,8 @@ def _check_nul(value: str) -> None:
         raise ProtocolError(BAD_MESSAGE, "expected text without NUL characters")
 
 
-def _check_json(what: str, value: Any) -> None:
+def _check_json(what: str, value: Any) -> int:
     try:
-        msgspec.json.encode(value)
+        return len(msgspec.json.encode(value))
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise ProtocolError(BAD_MESSAGE, f"expected {what} that JSON can say: {error}") from None

@@ -6,6 +6,7 @@ from tests.support.fake_streams import stream_record
 from tests.support.ingest_bench import RecordingNeighbours
 from tests.support.streams import FIELDS, START_NS, made_batches, made_columns
 from vramscope_protocol.codec import encode
+from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import ProtocolError
 from vramscope_protocol.messages import (
     AgentMessage,
@@ -101,6 +102,23 @@ def test_a_goodbye_ends_the_rank() -> None:
     run = bench.registry.run("run-a")
     assert run is not None
     assert run["state"] == "ended"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Event(1, START_NS, "mark", None, "x" * 90_000),
+        Event(1, START_NS, "mark", data={"stacks": ["x" * 90_000]}),
+        CommandUpdate(1, "c-1", "done", START_NS, Receipt("done", result="x" * 90_000)),
+        Goodbye(1, START_NS, "exception", text="x" * 90_000),
+        Lost(samples={"x" * 500 + str(n): 1 for n in range(60)}),
+    ],
+    ids=["text", "data", "receipt", "goodbye", "reasons"],
+)
+def test_what_a_message_holds_counts_against_the_queue(message: AgentMessage) -> None:
+    submission = Bench().take(message)
+    assert submission is not None
+    assert submission.size_bytes > 30_000
 
 
 def test_field_tables_are_bounded() -> None:

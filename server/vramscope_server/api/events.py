@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from vramscope_server.api.access import Server, Viewer, json_response, run_id_of
+from vramscope_server.api.access import Server, Viewer, computed_response, run_id_of
 from vramscope_server.store import events
 
 router = APIRouter(tags=["events"])
@@ -24,9 +24,11 @@ async def list_events(
 ) -> Response:
     """The last ``limit`` events of the range, oldest first."""
     run_id = run_id_of(server, run)
-    found = await server.store.read(
-        lambda c: events.list_events(
-            c, run_id, start_ns=start_ns, end_ns=end_ns, limit=limit, kind=kind
-        )
+    return await computed_response(
+        server,
+        lambda: {
+            "events": server.store.read_now(
+                lambda c: events.list_events(c, run_id, start_ns, end_ns, limit, kind)
+            )
+        },
     )
-    return json_response({"events": found})

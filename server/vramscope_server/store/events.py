@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection, insert, select
 
 from vramscope_server.store import tables
+
+MAX_ANSWER_BYTES: Final = 16 << 20
 
 
 def add_event(
@@ -42,7 +44,10 @@ def list_events(
     limit: int = 1000,
     kind: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The last ``limit`` events of a run in a span of time, oldest first."""
+    """The last ``limit`` events of a run in a span of time, oldest first.
+
+    Fewer when they hold much: an event may be as large as a message.
+    """
     table = tables.events
     query = select(table).where(table.c.run_id == run_id)
     if start_ns is not None:
@@ -51,17 +56,22 @@ def list_events(
         query = query.where(table.c.time_ns <= end_ns)
     if kind is not None:
         query = query.where(table.c.kind == kind)
-    rows = connection.execute(
+    found: list[dict[str, Any]] = []
+    left_bytes = MAX_ANSWER_BYTES
+    for row in connection.execute(
         query.order_by(table.c.time_ns.desc(), table.c.id.desc()).limit(limit)
-    ).all()
-    return [
-        {
-            "time_ns": row.time_ns,
-            "rank": row.rank,
-            "step": row.step,
-            "kind": row.kind,
-            "text": row.text,
-            "data": msgspec.json.decode(row.data),
-        }
-        for row in reversed(rows)
-    ]
+    ):
+        left_bytes -= len(row.text) + len(row.data)
+        if left_bytes < 0 and found:
+            break
+        found.append(
+            {
+                "time_ns": row.time_ns,
+                "rank": row.rank,
+                "step": row.step,
+                "kind": row.kind,
+                "text": row.text,
+                "data": msgspec.json.decode(row.data),
+            }
+        )
+    return found[::-1]

@@ -30,3 +30,17 @@ def test_events_by_time_kind_and_limit(tmp_path: Path) -> None:
     kinds = store.read_now(lambda c: events.list_events(c, "run-a", kind="kind-0"))
     assert {event["kind"] for event in kinds} == {"kind-0"}
     store.close()
+
+
+def test_large_events_are_not_all_answered_at_once(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    text = "x" * (events.MAX_ANSWER_BYTES // 4)
+
+    def add_six(connection: Connection) -> None:
+        for n in range(6):
+            events.add_event(connection, "run-a", 0, n, "mark", text=text)
+
+    store.write_now(add_six)
+    listed = store.read_now(lambda c: events.list_events(c, "run-a"))
+    assert [event["time_ns"] for event in listed] == [3, 4, 5]  # the newest, and one at least
+    store.close()
