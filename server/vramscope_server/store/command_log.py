@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from vramscope_protocol.commands import FINAL_STATES
 from vramscope_protocol.messages import CommandUpdate
 from vramscope_server.store import tables
 from vramscope_server.store.commit import receipt_row, write_receipts
 from vramscope_server.store.upsert import upsert
+
+MAX_ANSWER_BYTES: Final = 16 << 20
 
 _commands = tables.commands
 
@@ -74,8 +76,8 @@ def get_command(connection: Connection, command_id: str) -> dict[str, Any] | Non
 
 
 def list_commands(connection: Connection, run_id: str, limit: int = 200) -> list[dict[str, Any]]:
-    """The newest commands of a run with their receipts, newest first."""
-    return _load(connection, _commands.c.run_id == run_id, limit)
+    """The newest commands of a run with their receipts, newest first; fewer when they hold much."""
+    return _load(connection, _commands.c.run_id == run_id, limit, is_answer=True)
 
 
 def unfinished(connection: Connection, limit: int = 1000) -> list[dict[str, Any]]:
@@ -84,7 +86,7 @@ def unfinished(connection: Connection, limit: int = 1000) -> list[dict[str, Any]
 
 
 def _load(
-    connection: Connection, condition: ColumnElement[bool], limit: int
+    connection: Connection, condition: ColumnElement[bool], limit: int, *, is_answer: bool = False
 ) -> list[dict[str, Any]]:
     rows = connection.execute(
         select(_commands)
@@ -92,6 +94,8 @@ def _load(
         .order_by(_commands.c.created_ns.desc(), _commands.c.id)
         .limit(limit)
     ).all()
+    if is_answer:
+        rows = rows[: _answered(connection, [row.id for row in rows])]
     receipts = _receipts(connection, [(row.id, row.run_id) for row in rows])
     return [
         {
@@ -111,6 +115,26 @@ def _load(
         }
         for row in rows
     ]
+
+
+def _answered(connection: Connection, ids: Sequence[str]) -> int:
+    """How many of these commands fit into one answer: a receipt may be as large as a message."""
+    table = tables.receipts
+    sizes: dict[str, int] = dict(
+        connection.execute(
+            select(table.c.command_id, func.sum(func.length(table.c.receipt)))
+            .where(table.c.command_id.in_(ids))
+            .group_by(table.c.command_id)
+        )
+        .tuples()
+        .all()
+    )
+    left_bytes = MAX_ANSWER_BYTES
+    for count, command_id in enumerate(ids):
+        left_bytes -= sizes.get(command_id, 0)
+        if left_bytes < 0 and count:
+            return count
+    return len(ids)
 
 
 def _receipts(

@@ -76,3 +76,17 @@ def test_an_agent_of_another_run_cannot_answer(store: Store) -> None:
     done = CommandUpdate(0, "c1", "done", 6, Receipt("done"))
     store.write_now(lambda c: command_log.set_receipt(c, "run-b", 0, done))
     assert receipts_of(store, "c1") == {}
+
+
+def test_commands_with_large_receipts_are_not_all_listed_at_once(store: Store) -> None:
+    result = "x" * (command_log.MAX_ANSWER_BYTES // 3)
+    for number in range(5):
+        store.write_now(
+            partial(command_log.insert_command, run_id="run-a", command=command(number))
+        )
+        item = CommandUpdate(1, f"c{number}", "running", 1, Receipt("done", result=result))
+        store.write_now(partial(command_log.set_receipt, run_id="run-a", rank=0, item=item))
+    listed = store.read_now(lambda c: command_log.list_commands(c, "run-a"))
+    assert [entry["id"] for entry in listed] == ["c4", "c3"]
+    # A server that starts again needs every one of them.
+    assert len(store.read_now(command_log.unfinished)) == 5
