@@ -5,7 +5,7 @@ import { matches, passes, runRow, sortRows } from "../vramscope_frontend/js/runs
 const GIB = 2 ** 30;
 const NOW = 1_800_000_000_000_000_000;
 /** @returns {any} */
-const run = (/** @type {string} */ name, changes = {}) => ({ id: name, name, state: "live", started_ns: NOW - 60e9, ended_ns: null, last_seen_ns: NOW, world_size: 1, emulated: false, user: "ada", script: "train.py", device_name: "NVIDIA H200", device_total_bytes: 100 * GIB, step: 9, peak_reserved_bytes: 60 * GIB, used_bytes: 62 * GIB, ranks_connected: 1, ...changes });
+const run = (/** @type {string} */ name, changes = {}) => ({ id: name, name, state: "live", started_ns: NOW - 60e9, ended_ns: null, last_seen_ns: NOW, world_size: 1, emulated: false, user: "ada", script: "train.py", device_name: "NVIDIA H200", device_total_bytes: 100 * GIB, step: 9, peak_reserved_bytes: 60 * GIB, used_bytes: 62 * GIB, ranks_connected: 1, fullest_rank: 0, exit_code: null, ...changes });
 const row = (/** @type {string} */ name, changes = {}, highest = null) => runRow(run(name, changes), highest, NOW);
 
 test("left is what the highest use that is known leaves", () => {
@@ -35,4 +35,10 @@ test("filters", () => {
   assert.ok(!passes(stale, "ended"));
   assert.ok(matches(stale, "TRAIN"));
   assert.ok(!matches(stale, "nothing"));
+});
+
+test("a run that failed says its exit code", () => {
+  const says = (/** @type {number} */ exit_code) => runRow(run("over", { state: "ended", ended_ns: NOW, exit_code }), null, NOW).says;
+  assert.deepEqual([says(1).severity, says(1).text], ["warn", "Ended with exit code 1, peak 62.0 of 100.0 GiB"]);
+  assert.deepEqual([says(0).severity, says(0).text], ["info", "Ended, peak 62.0 of 100.0 GiB"]);
 });

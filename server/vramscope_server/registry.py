@@ -243,11 +243,23 @@ class Registry:
             "peak_reserved_bytes": _highest(rank.peak_reserved_bytes for rank in ranks),
             "used_bytes": _highest(rank.used_bytes for rank in ranks),
             "ranks_connected": sum(rank.connected for rank in ranks),
+            "fullest_rank": max(ranks, key=_use).number,
+            "exit_code": _exit_code(ranks),
         }
 
 
 def _last_seen(run: _Run) -> int:
     return max(rank.last_seen_ns for rank in run.ranks.values())
+
+
+def _use(rank: RankState) -> int:
+    return max(rank.used_bytes or 0, rank.peak_reserved_bytes or 0)
+
+
+def _exit_code(ranks: Iterable[RankState]) -> int | None:
+    """The first code that is not 0, else 0 where any rank told one."""
+    codes = [code for rank in ranks if (code := rank.newest.exit_code) is not None]
+    return next((code for code in codes if code), codes[0] if codes else None)
 
 
 def _highest(values: Iterable[int | None]) -> int | None:

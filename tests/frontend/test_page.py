@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from tests.support.page_fixture_server import PageFixtureServer
-from tests.support.page_scenarios import Scenario
+from tests.support.page_scenario import Scenario
 
 pytestmark = pytest.mark.browser
 
@@ -230,7 +230,7 @@ def test_a_browser_without_a_token_is_asked_for_one(page: Page, server: PageFixt
 
 def test_all_ranks_and_one_of_them(page: Page, server: PageFixtureServer) -> None:
     page.goto(f"{server.url}/runs/pair")
-    expect(page.locator("h1")).to_contain_text("of 2 has the least head-room")
+    expect(page.locator("h1")).to_contain_text("All 2 ranks are alike")
     page.wait_for_selector(CHART)
     page.get_by_label("Rank", exact=True).select_option("1")
     expect(page.locator(".panel.memory .context")).to_contain_text("rank 1 · cuda:1")

@@ -157,6 +157,8 @@ def test_what_a_run_says_of_its_ranks(bench: Bench) -> None:
     assert run["used_bytes"] == columns["device.used_bytes"][-1]
     assert run["peak_reserved_bytes"] == columns["reserved_bytes.all.current"].max()
     assert run["ranks_connected"] == 2
+    assert run["fullest_rank"] == 0
+    assert run["exit_code"] is None
     assert (run["device_name"], run["world_size"]) == ("H200", 2)
     assert run["ranks"][1]["samples_lost"] == 5
     assert run["ranks"][1]["status"] == status
@@ -167,6 +169,18 @@ def test_what_a_run_says_of_its_ranks(bench: Bench) -> None:
     assert info.rank == 1
     assert bench.registry.rank_info("run-a", 9) is None
     assert bench.registry.connected_ranks("other") == bench.registry.all_ranks("other") == []
+
+
+def test_the_fullest_rank_and_the_exit_code_that_matters(bench: Bench) -> None:
+    bench.register(stream_record("a", 1, rank=0))
+    bench.register(stream_record("b", 2, rank=1))
+    columns = made_columns(30, unknown_share=0.0)
+    bench.registry.take_rows("b", 1, made_rows(columns))
+    for stream, code in (("a", 0), ("b", 1)):
+        bench.registry.take_goodbye(stream, Goodbye(1, 9, "exit", code))
+    run = bench.registry.run("run-a")
+    assert run is not None
+    assert (run["fullest_rank"], run["exit_code"]) == (1, 1)
 
 
 def test_only_runs_that_are_not_live_leave_memory() -> None:

@@ -8,8 +8,7 @@ import json
 import socket
 import threading
 import time
-import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,9 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tests.support.page_scenarios import GIB, Scenario, to_json
+from tests.support.page_commands import finish, new_command
+from tests.support.page_news import news_of
+from tests.support.page_scenario import Scenario
 from vramscope_frontend import INDEX_HTML, STATIC_DIR
 from vramscope_server.security_headers import CONTENT_SECURITY_POLICY
 
@@ -88,7 +89,7 @@ class PageFixtureServer:
 
     def _app(self) -> Starlette:
         @contextlib.asynccontextmanager
-        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async def lifespan(_: Starlette) -> AsyncGenerator[None]:
             self._loop = asyncio.get_running_loop()
             self._ready.set()
             yield
@@ -220,24 +221,11 @@ class PageFixtureServer:
         self.posted.append(body)
         if "control" not in self.scopes:
             return error(403, "forbidden", "The token has no control right.")
-        ranks = list(range(scenario.world_size)) if body["ranks"] == "all" else body["ranks"]
-        now_ns = time.time_ns()
-        command = {
-            "id": uuid.uuid4().hex,
-            "name": body["name"],
-            "params": {},
-            "dry_run": body["dry_run"],
-            "ranks": ranks,
-            "state": "queued",
-            "issued_by": "ada@host",
-            "origin": "browser",
-            "created_ns": now_ns,
-            "deadline_ns": now_ns + int(body["deadline_s"] * 1e9),
-            "finished_ns": None,
-            "receipts": {},
-        }
+        command = new_command(scenario, body)
         scenario.commands[command["id"]] = command
-        asyncio.get_running_loop().call_later(0.4, self._finish, scenario, command)
+        asyncio.get_running_loop().call_later(
+            0.4, lambda: finish(scenario, command, self.command_outcome)
+        )
         return JSONResponse({"id": command["id"], "state": "queued"}, status_code=202)
 
     async def _command(self, request: Request) -> Response:
@@ -246,54 +234,6 @@ class PageFixtureServer:
         return (
             JSONResponse(command) if command else error(404, "not_found", "No command of that id.")
         )
-
-    def _finish(self, scenario: Scenario, command: dict[str, Any]) -> None:
-        step = scenario.last_step()
-        for rank in command["ranks"]:
-            row = scenario.step_rows(step, step, rank)["columns"]
-            names = ("reserved_bytes", "allocated_bytes", "active_bytes", "inactive_split_bytes")
-            before = {name: row[f"{name}.all.current"][0] for name in names}
-            cached = before["reserved_bytes"] - before["active_bytes"]
-            cached -= before["inactive_split_bytes"]
-            if (used := row["device.used_bytes"][0]) is not None:
-                before["device_free_bytes"] = int(scenario.limit_gib * GIB) - used
-            frees = command["name"].startswith("empty_cache") and self.command_outcome == "done"
-            after = dict(before)
-            if frees and not command["dry_run"]:
-                after["reserved_bytes"] -= cached
-                if "device_free_bytes" in after:
-                    after["device_free_bytes"] += cached
-            message = {
-                "done": "",
-                "expired": "no optimizer step within 30 s. Nothing was changed.",
-                "refused": "a stream is capturing. Nothing was changed.",
-            }[self.command_outcome]
-            answer = (
-                "|===  PyTorch CUDA memory summary  ===|"
-                if command["name"] == "memory_summary"
-                else {"num_ooms": 0, "reserved_bytes.all.current": before["reserved_bytes"]}
-                if command["name"] == "stats"
-                else None
-            )
-            command["receipts"][str(rank)] = {
-                "state": self.command_outcome,
-                "step": step,
-                "before": before,
-                "after": after,
-                "returned_bytes": cached if frees else None,
-                "took_s": 0.018,
-                "message": message,
-                "result": answer,
-                "time_ns": time.time_ns(),
-            }
-        command["state"] = self.command_outcome
-        command["finished_ns"] = time.time_ns()
-        if (
-            command["name"].startswith("empty_cache")
-            and not command["dry_run"]
-            and self.command_outcome == "done"
-        ):
-            scenario.freed_steps.append(step)
 
     # ------------------------------------------------------------------ live feed
 
@@ -340,63 +280,12 @@ class PageFixtureServer:
     async def _feed(self, connection: WebSocket, subscriptions: dict[int, dict[str, Any]]) -> None:
         while True:
             for number, subscription in list(subscriptions.items()):
-                for event in self._news(subscription):
+                for event in news_of(self.scenarios, subscription):
                     with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # closed under us
                         await connection.send_text(
                             json.dumps({"type": "event", "id": number, "event": event})
                         )
             await asyncio.sleep(0.25)
-
-    def _news(self, subscription: dict[str, Any]) -> list[dict[str, Any]]:
-        sent = subscription["sent"]
-        now = time.monotonic()
-        if subscription["type"] == "subscribe_runs":
-            if now - sent.get("runs", 0.0) < 1:
-                return []
-            sent["runs"] = now
-            return [{"kind": "runs", "runs": [one.run(with_ranks=False) for one in self.scenarios]}]
-        scenario = next(one for one in self.scenarios if subscription["run"] in (one.id, one.name))
-        news: list[dict[str, Any]] = []
-        if now - sent.get("run", 0.0) > 0.5:
-            sent["run"] = now
-            news.append({"kind": "run", "run": scenario.run(with_ranks=True)})
-        for command in scenario.commands.values():
-            if sent.get(command["id"]) != command["state"]:
-                sent[command["id"]] = command["state"]
-                news.append({"kind": "command", "command": command})
-        until_ns = scenario.end_ns
-        since_ns = subscription["since_ns"]
-        if until_ns <= since_ns:
-            return news
-        ranks = subscription["ranks"]
-        for rank in range(scenario.world_size) if ranks is None else ranks:
-            wanted = subscription["fields"]
-            batch = scenario.samples(since_ns, until_ns, rank)
-            if len(batch["time_ns"]):
-                news.append(
-                    {
-                        "kind": "samples",
-                        "rank": rank,
-                        "time_ns": batch["time_ns"].tolist(),
-                        "columns": {
-                            name: to_json(batch["columns"][name]) for name in [*wanted, "step"]
-                        },
-                    }
-                )
-            rows = scenario.step_rows(
-                scenario.last_step(since_ns) + 1, scenario.last_step(until_ns), rank
-            )
-            if rows["step"]:
-                news.append(
-                    {
-                        "kind": "steps",
-                        "rank": rank,
-                        **rows,
-                        "columns": {name: rows["columns"][name] for name in wanted},
-                    }
-                )
-        subscription["since_ns"] = until_ns
-        return news
 
 
 def error(status: int, code: str, message: str) -> JSONResponse:

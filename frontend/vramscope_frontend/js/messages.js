@@ -62,6 +62,8 @@
  * @property {number | null} peak_reserved_bytes
  * @property {number | null} used_bytes
  * @property {number} ranks_connected
+ * @property {number} fullest_rank  the rank with the highest use so far
+ * @property {number | null} exit_code  the first that is not 0, else 0 where any rank told one
  * @property {Rank[]} [ranks]  Only where one run is asked for.
  */
 

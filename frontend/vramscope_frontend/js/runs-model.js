@@ -45,8 +45,11 @@ function saysOf({ run, state, used, limit, free, silent_s }) {
       return { severity: "warn", glyph: "▲", text: `No data for ${age(silent_s)}; last seen with ${headroom}` };
     case "lost":
       return { severity: "warn", glyph: "▲", text: `Contact lost ${age(silent_s)} ago without an end${known(run.step) ? `, at step ${count(run.step)}` : ""}` };
-    case "ended":
-      return { severity: "info", glyph: "■", text: known(used) && known(limit) ? `Ended, peak ${ofText(used, limit)}` : "Ended" };
+    case "ended": {
+      const failed = known(run.exit_code) && run.exit_code !== 0;
+      const how = failed ? `Ended with exit code ${run.exit_code}` : "Ended";
+      return { severity: failed ? "warn" : "info", glyph: failed ? "▲" : "■", text: known(used) && known(limit) ? `${how}, peak ${ofText(used, limit)}` : how };
+    }
     case "waiting":
       return { severity: "info", glyph: "○", text: "Attached; the first sample has not arrived yet" };
     default: {

@@ -9,9 +9,11 @@ const HEIGHT = 26;
 /**
  * @param {(number | null)[]} values
  * @param {number | null} limit
+ * @param {string} whose
  */
-export function spark(values, limit) {
-  const root = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": "use of memory over the run" });
+export function spark(values, limit, whose) {
+  const root = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": `use of memory of ${whose}` });
+  root.append(svg("title", {}, `Use of memory of ${whose}, up to the limit of the device`));
   root.append(svg("path", { class: "spark-limit", d: `M0 .5H${WIDTH}` }));
   const path = sparkPath(values, limit ?? Math.max(0, ...values.filter(known)));
   if (path) {

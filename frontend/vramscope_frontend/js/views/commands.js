@@ -3,7 +3,7 @@
 import { CATALOGUE, commandTitle } from "../commands/catalogue.js";
 import { receiptSentence, receiptsOf } from "../commands/effects.js";
 import { el, fillWhenChanged } from "../dom.js";
-import { clock, clockWithUtc, count, duration, known, ranksText } from "../format.js";
+import { clock, clockWithUtc, count, known, ranksText } from "../format.js";
 import { happenings } from "../marks.js";
 import { reasonNotToAct } from "../run-state.js";
 import { showHappenings } from "./events.js";
@@ -94,7 +94,9 @@ export class Commands {
     fillWhenChanged(this.detail, `${command?.id}/${command?.state}`, () => {
       if (!command) return [el("p", { class: "empty-line" }, "The receipt of a command shows what it changed, on which rank, at which step.")];
       const first = receiptsOf(command)[0]?.receipt;
-      return [el("h3", {}, command.dry_run ? `${commandTitle(command.name)}, dry run` : receiptSentence(command, run.world_size)), first?.message ? el("p", { class: "reason" }, first.message) : null, receiptTable(command, run.device_total_bytes, null, false), typeof first?.result === "string" ? el("pre", {}, first.result) : null, el("p", {}, footLine(command)), known(first?.took_s) ? el("p", {}, `Took ${duration(first.took_s)} on rank ${receiptsOf(command)[0].rank}.`) : null];
+      const sentence = command.dry_run ? `${commandTitle(command.name)}, dry run` : receiptSentence(command, run.world_size);
+      const reason = first?.message && !sentence.includes(first.message) ? el("p", { class: "reason" }, first.message) : null;
+      return [el("h3", {}, sentence), reason, receiptTable(command, run.device_total_bytes, null, false), typeof first?.result === "string" ? el("pre", {}, first.result) : null, el("p", {}, footLine(command))];
     });
   }
 }

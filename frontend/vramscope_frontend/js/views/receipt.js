@@ -15,6 +15,7 @@ import { dataTable } from "./parts.js";
 /** @typedef {{reserved: number | null, stranded: number | null, used: number | null, before_s: number | null, after_s: number | null, later_s: number | null}} Later */
 
 const LATER_STEPS = 20;
+const SAMPLE_WITHIN_NS = 2e9;
 const WANTED = [fields.RESERVED, fields.INACTIVE_SPLIT, fields.DEVICE_USED, fields.STEP_DURATION];
 
 export class ReceiptPanel {
@@ -65,14 +66,39 @@ export class ReceiptPanel {
     const at = first?.receipt.step;
     if (command.state !== "done" || others.length > 0 || !first || !known(at) || !known(step) || step < at + LATER_STEPS || this.later.has(command.id)) return;
     this.later.set(command.id, null);
-    api.steps(this.session.id, { fields: WANTED, rank: first.rank, start: at - LATER_STEPS, end: at + LATER_STEPS }).then(
-      (payload) => {
-        this.later.set(command.id, laterFrom(payload, at));
+    this.readLater(first.rank, at).then(
+      (later) => {
+        this.later.set(command.id, later);
         this.update();
       },
       () => this.later.delete(command.id),
     );
   }
+
+  /**
+   * Step rows do not carry what the device says: that comes from the sample before the step's end.
+   * @param {number} rank
+   * @param {number} at
+   */
+  async readLater(rank, at) {
+    const payload = await api.steps(this.session.id, { fields: WANTED, rank, start: at - LATER_STEPS, end: at + LATER_STEPS });
+    const later = laterFrom(payload, at);
+    const end_ns = payload.time_ns.at(-1);
+    if (known(later.used) || end_ns === undefined) return later;
+    const samples = await api.series(this.session.id, { fields: [fields.DEVICE_USED, fields.RESERVED], rank, start_ns: end_ns - SAMPLE_WITHIN_NS, end_ns, points: 100 });
+    const last = (/** @type {string} */ name) => samples.columns[name]?.max.findLast(known) ?? null;
+    return { ...later, used: usedBeside(later.reserved, last(fields.DEVICE_USED), last(fields.RESERVED)) };
+  }
+}
+
+/**
+ * Use of the device where the reserved bytes are known: what lies outside of PyTorch stays as it was.
+ * @param {number | null} reserved
+ * @param {number | null} sampled_used
+ * @param {number | null} sampled_reserved
+ */
+export function usedBeside(reserved, sampled_used, sampled_reserved) {
+  return known(reserved) && known(sampled_used) && known(sampled_reserved) ? reserved + Math.max(0, sampled_used - sampled_reserved) : null;
 }
 
 /**
@@ -114,6 +140,8 @@ export function receiptTable(command, limit, later, waits = true) {
   if (known(before.free)) rows.push(sizes(`Free on device, ${unit.name}`, before.free, after.free, later_free));
   if (later && known(later.before_s)) rows.push(["Step time, ms", ...[later.before_s, later.after_s, later.later_s].map((s) => (known(s) ? (s * 1000).toFixed(s < 0.01 ? 1 : 0) : "–"))]);
   const heads = [where, ">Before", ">After", ">+20 steps"];
+  // What was not done has a before only.
+  if (command.state !== "done") return dataTable(heads.slice(0, 2), rows.map((row) => row.slice(0, 2)), "Receipt");
   if (later || waits) return dataTable(heads, rows, "Receipt");
   return dataTable(heads.slice(0, 3), rows.map((row) => row.slice(0, 3)), "Receipt");
 }

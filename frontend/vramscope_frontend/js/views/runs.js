@@ -175,7 +175,7 @@ export class Runs {
     setText(text, says.text);
     setAttribute(text, "class", says.severity === "crit" || says.severity === "warn" ? "" : "ink2");
     const trend = this.trends.get(run.id);
-    fillWhenChanged(cell(4), trend ? `${trend.fetched_ms}` : "none", () => [spark(trend?.values ?? [], row.limit)]);
+    fillWhenChanged(cell(4), trend ? `${trend.fetched_ms}` : "none", () => [spark(trend?.values ?? [], row.limit, run.world_size > 1 ? `rank ${run.fullest_rank}` : "the run")]);
     const bar = /** @type {HTMLElement} */ (cell(5).querySelector("i"));
     bar.style.width = known(row.used) && known(row.limit) ? `${Math.min(100, (row.used / row.limit) * 100)}%` : "0";
     setText(/** @type {Element} */ (cell(5).lastElementChild), gib(row.used));
@@ -200,7 +200,7 @@ export class Runs {
     try {
       const next = () => this.rows.find((row) => !this.trends.has(row.run.id)) ?? this.rows.find(due);
       for (let row = next(); row && !this.closed && this.app.link.state === "open"; row = next()) {
-        const payload = await api.series(row.run.id, { fields: [DEVICE_USED, RESERVED], rank: 0, points: TREND_POINTS });
+        const payload = await api.series(row.run.id, { fields: [DEVICE_USED, RESERVED], rank: row.run.fullest_rank, points: TREND_POINTS });
         const device = payload.columns[DEVICE_USED]?.max ?? [];
         const values = device.some(known) ? device : (payload.columns[RESERVED]?.max ?? []);
         const highest = values.filter(known);

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.support.page_rows import Floats, binned, hash_text, to_json
+
 GIB = 1 << 30
-Floats = NDArray[np.float64]
 
 
 @dataclass
@@ -235,6 +236,8 @@ class Scenario:
             "ranks_connected": self.world_size
             if self.state == "live" and self.silent_s == 0
             else 0,
+            "fullest_rank": self.worst_rank or 0,
+            "exit_code": self.exit_code if ended else None,
         }
         if with_ranks:
             run["ranks"] = [self.rank(rank) for rank in range(self.world_size)]
@@ -294,7 +297,7 @@ class Scenario:
         }
 
     def events(self) -> list[dict[str, Any]]:
-        first = {
+        first: dict[str, Any] = {
             "time_ns": self.started_ns,
             "rank": 0,
             "step": 0,
@@ -303,144 +306,3 @@ class Scenario:
             "data": {},
         }
         return [first, *self.extra_events]
-
-
-def binned(values: Floats, edges: NDArray[np.int64]) -> dict[str, list[int | float | None]]:
-    """Least, mean and highest of each bin; ``edges`` are the first rows of the bins."""
-    counts = np.diff(np.r_[edges, len(values)])
-    return {
-        "min": to_json(np.minimum.reduceat(values, edges)),
-        "mean": to_json(np.add.reduceat(values, edges) / counts),
-        "max": to_json(np.maximum.reduceat(values, edges)),
-    }
-
-
-def hash_text(text: str) -> int:
-    """A hash that is the same in every process."""
-    value = 1469598103934665603
-    for byte in text.encode():
-        value = ((value ^ byte) * 1099511628211) % 2**64
-    return value
-
-
-def to_json(values: Floats) -> list[int | float | None]:
-    """NaN is null; whole numbers travel as integers."""
-    return [None if np.isnan(value) else int(value) for value in values.tolist()]
-
-
-def gallery() -> list[Scenario]:
-    """One run in each state that the page has to show."""
-    now_ns = time.time_ns()
-    healthy = Scenario("llama-8b-sft")
-    healthy.extra_events = [
-        {
-            "time_ns": now_ns - int(400e9),
-            "rank": 0,
-            "step": healthy.last_step() - 855,
-            "kind": "mark",
-            "text": "learning rate halved",
-            "data": {},
-        },
-        {
-            "time_ns": now_ns - int(150e9),
-            "rank": 0,
-            "step": healthy.last_step() - 320,
-            "kind": "mark",
-            "text": "checkpoint written, 41 s",
-            "data": {},
-        },
-    ]
-    return [
-        healthy,
-        Scenario(
-            "vit-l-finetune",
-            world_size=8,
-            limit_gib=79.1,
-            static_gib=38,
-            activations_gib=24,
-            reserved_gib=62,
-            device_name="NVIDIA A100-SXM4-80GB",
-            age_s=840,
-            step_s=0.9,
-            worst_rank=3,
-        ),
-        Scenario(
-            "moe-pretrain-64",
-            world_size=64,
-            limit_gib=94.5,
-            static_gib=61,
-            activations_gib=21,
-            reserved_gib=80,
-            context_gib=2.1,
-            device_name="NVIDIA H100",
-            age_s=5400,
-            step_s=1.7,
-            worst_rank=41,
-            user="mlops",
-        ),
-        Scenario(
-            "bert-emulated",
-            emulated=True,
-            limit_gib=8,
-            static_gib=2.1,
-            activations_gib=2.4,
-            spread_gib=0.3,
-            reserved_gib=5.0,
-            stranded_gib=0.2,
-            context_gib=0.1,
-            age_s=70,
-            step_s=0.6,
-        ),
-        Scenario("warming-up", age_s=14, step_s=0.7),
-        Scenario("view-only", allow="observe"),
-        Scenario("tight-but-flat", reserved_gib=137.3, activations_gib=46.0, context_gib=1.6),
-        Scenario("leaky-job", growth_gib=0.0031, activations_gib=19.1, reserved_gib=110),
-        Scenario("gap-in-data", samples_lost=512, gap_s=(211.0, 160.0)),
-        Scenario("no-nvml", context_gib=None),
-        Scenario(
-            "sd-lora-batch-sweep",
-            silent_s=48,
-            limit_gib=23.6,
-            static_gib=9,
-            activations_gib=6,
-            reserved_gib=16.5,
-            stranded_gib=0.4,
-            context_gib=0.6,
-            device_name="NVIDIA GeForce RTX 4090",
-            user="lin",
-            age_s=700,
-        ),
-        Scenario(
-            "resnet-nightly",
-            state="lost",
-            silent_s=10920,
-            age_s=14600,
-            limit_gib=23.6,
-            static_gib=4,
-            activations_gib=8,
-            reserved_gib=13.6,
-            stranded_gib=0.3,
-            context_gib=0.6,
-            device_name="NVIDIA L4",
-            user="ci",
-        ),
-        Scenario(
-            "qwen-7b-dpo",
-            state="ended",
-            exit_code=0,
-            silent_s=30000,
-            age_s=38400,
-            step_s=0.468,
-            limit_gib=139.8,
-        ),
-        Scenario(
-            "gpt-varlen",
-            state="ended",
-            exit_code=1,
-            end_text="OutOfMemoryError: CUDA out of memory. Tried to allocate 198.00 MiB.",
-            silent_s=900,
-            age_s=1100,
-            growth_gib=0.08,
-            reserved_gib=110,
-        ),
-    ]

@@ -1,0 +1,62 @@
+"""What the live feed of the stand-in server tells a subscription."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.support.page_rows import to_json
+from tests.support.page_scenario import Scenario
+
+
+def news_of(scenarios: list[Scenario], subscription: dict[str, Any]) -> list[dict[str, Any]]:
+    """Events since the last call, for a subscription that remembers what it was sent."""
+    sent = subscription["sent"]
+    now = time.monotonic()
+    if subscription["type"] == "subscribe_runs":
+        if now - sent.get("runs", 0.0) < 1:
+            return []
+        sent["runs"] = now
+        return [{"kind": "runs", "runs": [one.run(with_ranks=False) for one in scenarios]}]
+    scenario = next(one for one in scenarios if subscription["run"] in (one.id, one.name))
+    news: list[dict[str, Any]] = []
+    if now - sent.get("run", 0.0) > 0.5:
+        sent["run"] = now
+        news.append({"kind": "run", "run": scenario.run(with_ranks=True)})
+    for command in scenario.commands.values():
+        if sent.get(command["id"]) != command["state"]:
+            sent[command["id"]] = command["state"]
+            news.append({"kind": "command", "command": command})
+    until_ns = scenario.end_ns
+    since_ns = subscription["since_ns"]
+    if until_ns <= since_ns:
+        return news
+    ranks = subscription["ranks"]
+    for rank in range(scenario.world_size) if ranks is None else ranks:
+        wanted = subscription["fields"]
+        batch = scenario.samples(since_ns, until_ns, rank)
+        if len(batch["time_ns"]):
+            news.append(
+                {
+                    "kind": "samples",
+                    "rank": rank,
+                    "time_ns": batch["time_ns"].tolist(),
+                    "columns": {
+                        name: to_json(batch["columns"][name]) for name in [*wanted, "step"]
+                    },
+                }
+            )
+        rows = scenario.step_rows(
+            scenario.last_step(since_ns) + 1, scenario.last_step(until_ns), rank
+        )
+        if rows["step"]:
+            news.append(
+                {
+                    "kind": "steps",
+                    "rank": rank,
+                    **rows,
+                    "columns": {name: rows["columns"][name] for name in wanted},
+                }
+            )
+    subscription["since_ns"] = until_ns
+    return news
