@@ -120,15 +120,12 @@ def _load(
 def _answered(connection: Connection, ids: Sequence[str]) -> int:
     """How many of these commands fit into one answer: a receipt may be as large as a message."""
     table = tables.receipts
-    sizes: dict[str, int] = dict(
-        connection.execute(
-            select(table.c.command_id, func.sum(func.length(table.c.receipt)))
-            .where(table.c.command_id.in_(ids))
-            .group_by(table.c.command_id)
-        )
-        .tuples()
-        .all()
-    )
+    found = connection.execute(
+        select(table.c.command_id, func.sum(func.length(table.c.receipt)).label("size_bytes"))
+        .where(table.c.command_id.in_(ids))
+        .group_by(table.c.command_id)
+    ).all()
+    sizes: dict[str, int] = {row.command_id: row.size_bytes for row in found}
     left_bytes = MAX_ANSWER_BYTES
     for count, command_id in enumerate(ids):
         left_bytes -= sizes.get(command_id, 0)
