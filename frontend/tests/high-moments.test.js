@@ -58,3 +58,13 @@ test("step rows without device data take what lies outside of PyTorch from the s
   const high = highMoments(stepsOf([20, 20]), samplesOf([0.5], [1]));
   assert.deepEqual(high.columns[fields.DEVICE_USED], [53, 33]);
 });
+
+test("a cache that grew for a moment is drawn in its step, whatever the samples saw", () => {
+  const steps = stepsOf([20, 20, 20]);
+  steps.columns[fields.RESERVED_PEAK] = [50, 60, 60];
+  const high = highMoments(steps, samplesOf([1.5, 2.5], [17, 17]));
+  assert.deepEqual(high.columns[fields.RESERVED].slice(1), [60, 30]);
+  assert.deepEqual(high.columns[fields.DEVICE_USED].slice(1), [63, 33]);
+  assert.equal(allocated(high)[1], 17);
+  assert.ok(Number.isNaN(high.columns[fields.INACTIVE_SPLIT][1]), "its split is not known");
+});

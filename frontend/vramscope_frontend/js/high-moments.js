@@ -74,8 +74,25 @@ function highestState(steps, i, samples, sample) {
   const peak = movedPeak(steps, i, fields.ALLOCATED_PEAK);
   const at_end = known(end[fields.ALLOCATED]) ? end[fields.ALLOCATED] : -Infinity;
   if (peak > at_end && peak > seen) return peakState(steps, i, peak, end);
-  if (seen > at_end) return sampleState(samples, sample, end);
-  return end;
+  return withReservedPeak(seen > at_end ? sampleState(samples, sample, end) : end, movedPeak(steps, i, fields.RESERVED_PEAK));
+}
+
+/**
+ * A cache that was larger for a moment than at the sample: head-room is judged by it, so it is drawn.
+ * @param {Record<string, number>} state
+ * @param {number} peak_bytes
+ * @returns {Record<string, number>}
+ */
+function withReservedPeak(state, peak_bytes) {
+  const rise = peak_bytes - state[fields.RESERVED];
+  if (!(rise > 0)) return state;
+  return {
+    ...state,
+    [fields.RESERVED]: peak_bytes,
+    [fields.INACTIVE_SPLIT]: NaN,
+    [fields.DEVICE_USED]: state[fields.DEVICE_USED] + rise,
+    [fields.DEVICE_PROCESS]: state[fields.DEVICE_PROCESS] + rise,
+  };
 }
 
 /**
@@ -139,17 +156,8 @@ function sampleState(samples, sample, end) {
  * @returns {Record<string, number>}
  */
 function peakState(steps, i, peak, end) {
-  const reserved = Math.max(end[fields.RESERVED], movedPeak(steps, i, fields.RESERVED_PEAK));
-  const rise = reserved - end[fields.RESERVED];
   const active = movedPeak(steps, i, fields.ACTIVE_PEAK);
-  return {
-    ...end,
-    [fields.ALLOCATED]: peak,
-    [fields.ACTIVE]: Math.max(peak, active),
-    [fields.RESERVED]: reserved,
-    // How the free part inside segments was split at that moment is not kept.
-    [fields.INACTIVE_SPLIT]: NaN,
-    [fields.DEVICE_USED]: end[fields.DEVICE_USED] + rise,
-    [fields.DEVICE_PROCESS]: end[fields.DEVICE_PROCESS] + rise,
-  };
+  const state = withReservedPeak(end, movedPeak(steps, i, fields.RESERVED_PEAK));
+  // How the free part inside segments was split at that moment is not kept.
+  return { ...state, [fields.ALLOCATED]: peak, [fields.ACTIVE]: Math.max(peak, active), [fields.INACTIVE_SPLIT]: NaN };
 }

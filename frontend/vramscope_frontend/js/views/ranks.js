@@ -201,9 +201,9 @@ export class Ranks {
   /** @param {RankRow[]} rows */
   showList(rows) {
     const sorted = [...rows].sort((a, b) => a.rank - b.rank);
-    fillWhenChanged(this.list, JSON.stringify(sorted.map((row) => [row.rank, gib(row.peak), row.info.state, row.info.step, row.info.samples_lost])) + this.pickedRank, () => {
+    fillWhenChanged(this.list, JSON.stringify(sorted.map((row) => [row.rank, gib(row.peak), row.info.state, row.info.step, row.info.samples_lost, row.info.restarts])) + this.pickedRank, () => {
       const table = dataTable(["Rank", "Host", ">GPU", "State", ">Step", ">Used at peak, GiB", ">Left, GiB", ">Samples lost"],
-        sorted.map((row) => [el("a", { href: `${this.page.pathOf("overview")}?rank=${row.rank}` }, String(row.rank)), row.info.host, String(row.info.local_rank), row.info.connected ? row.info.state : `${row.info.state}, not connected`, count(row.info.step), gib(row.peak), gib(row.free), count(row.info.samples_lost)]), "All ranks");
+        sorted.map((row) => [el("a", { href: `${this.page.pathOf("overview")}?rank=${row.rank}` }, String(row.rank)), row.info.host, String(row.info.local_rank), stateText(row.info), count(row.info.step), gib(row.peak), gib(row.free), count(row.info.samples_lost)]), "All ranks");
       [...(table.tBodies[0]?.rows ?? [])].forEach((line, i) => line.classList.toggle("selected", sorted[i].rank === this.pickedRank));
       return [table];
     });
@@ -220,4 +220,10 @@ export class Ranks {
     setAttribute(this.actFree, "title", free.disabled ? free.title : null);
     fillWhenChanged(this.actNote, String(allowed), () => [`Each rank acts at the end of its next step. ${allowed} of ${rows.length} allow control.`]);
   }
+}
+
+/** @param {import("../messages.js").Rank} rank */
+function stateText(rank) {
+  const connected = rank.connected || rank.state !== "live" ? rank.state : `${rank.state}, not connected`;
+  return rank.restarts > 0 ? `${connected}, ${plural(rank.restarts, "restart")}` : connected;
 }
