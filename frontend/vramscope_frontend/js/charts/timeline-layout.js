@@ -6,6 +6,9 @@ import { DOMAIN, mainDomain, MARGIN } from "./geometry.js";
 import { baseLayout, faded } from "./theme.js";
 import { clockTicks, sizeTicks, stepTicks, stripTop } from "./ticks.js";
 
+/** Height of a label in the main part, with some air. */
+const FREE_LABEL_SHARE = 0.07;
+
 /** @typedef {import("./theme.js").Tokens} Tokens */
 /** @typedef {import("./timeline.js").TimelineModel} TimelineModel */
 
@@ -94,7 +97,9 @@ function annotations(tokens, model, top, hasColumns, foot) {
     drawn.push({ ...plain, text: `<b>${sizeText(model.limit.bytes)}</b> ${model.limit.label}`, xref: "paper", x: 0, xshift: 2, xanchor: "left", yref: "y", y: top, yanchor: "bottom", yshift: 1 });
   }
   if (hasColumns && model.freeText) {
-    drawn.push({ ...plain, text: `<b>${model.freeText.value}</b> ${model.freeText.unit}`, xref: "paper", x: (DOMAIN.columns[0] + 1) / 2, xanchor: "center", yref: "y", y: top, yanchor: "top", yshift: -5 });
+    // Above the limit line where the column below leaves no room for it.
+    const fits = 1 - (model.columns?.peak.used ?? 0) / model.unit.bytes / top > FREE_LABEL_SHARE;
+    drawn.push({ ...plain, text: `<b>${model.freeText.value}</b> ${model.freeText.unit}`, xref: "paper", x: (DOMAIN.columns[0] + 1) / 2, xanchor: "center", yref: "y", y: top, yanchor: fits ? "top" : "bottom", yshift: fits ? -5 : 1 });
   }
   if (model.emulated) {
     drawn.push({ ...plain, text: "EMULATED", xref: "paper", x: hasColumns ? DOMAIN.x[1] : 1, xshift: -8, xanchor: "right", yref: "paper", y: foot, yshift: 6, yanchor: "bottom", font: { size: 20, color: faded(tokens.ink, 0.5), family: tokens.font } });

@@ -99,7 +99,8 @@ export class RunPage {
     this.summary = run ? summarize(run, shown, session.rankData, session.matrix) : null;
     const viewOnly = run ? this.viewOnly(run) : null;
     this.pill = pillOf({ run, link: app.link, now_ns: app.clock.now_ns(), monotonic_ms: performance.now(), rate_hz: this.summary?.rate_hz ?? null, mayControl: viewOnly === null });
-    app.shell.showPill(this.pill);
+    // A run that could not be read is not being read any more: the page says why instead.
+    app.shell.showPill(!run && error && this.pill.state === "loading" ? null : this.pill);
     app.shell.showPath(run?.name ?? this.id);
     this.showTabs(run);
     this.actions.update(run, app.link, app.scopes);
