@@ -10,22 +10,22 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vramscope_server import pages
 from vramscope_server.activity import Activity, ActivityMonitor
-from vramscope_server.agent_directory import AgentDirectory
 from vramscope_server.api import audit, commands, events, health, runs, series, session, steps
 from vramscope_server.auth.authenticator import Authenticator
 from vramscope_server.auth.gate import Gate
 from vramscope_server.commands.coordinator import Coordinator
 from vramscope_server.context import Context
 from vramscope_server.error_response import install_error_handlers
-from vramscope_server.ingest import Ingest, IngestLimits
+from vramscope_server.ingest.directory import AgentDirectory
+from vramscope_server.ingest.endpoint import Ingest, IngestLimits
 from vramscope_server.live.endpoint import LiveEndpoint
 from vramscope_server.live.hub import Hub
-from vramscope_server.plotly_bundle import plotly_router
+from vramscope_server.pages import routes as pages
+from vramscope_server.pages.plotly_bundle import plotly_router
+from vramscope_server.pages.security_headers import SecurityHeaders
 from vramscope_server.process import process_alive
-from vramscope_server.registry import Registry
-from vramscope_server.security_headers import SecurityHeaders
+from vramscope_server.registry.registry import Registry
 from vramscope_server.settings import Settings
 from vramscope_server.store.store import Store
 from vramscope_server.version import server_software, server_version

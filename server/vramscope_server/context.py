@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from starlette.requests import HTTPConnection
 
-from vramscope_server.agent_directory import AgentDirectory
 from vramscope_server.auth.authenticator import Authenticator
 from vramscope_server.commands.coordinator import Coordinator
-from vramscope_server.ingest import Ingest
+from vramscope_server.ingest.directory import AgentDirectory
+from vramscope_server.ingest.endpoint import Ingest
 from vramscope_server.live.endpoint import LiveEndpoint
 from vramscope_server.live.hub import Hub
-from vramscope_server.registry import Registry
+from vramscope_server.registry.registry import Registry
 from vramscope_server.settings import Settings
 from vramscope_server.store.store import Store
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import stat
@@ -196,9 +197,11 @@ def test_an_oversized_frame_of_a_page_ends_its_connection(tmp_path: Path) -> Non
     with server_thread(tmp_path) as server:
         other, big, huge = (server.live() for _ in range(3))
         big.send("x" * 20_000)
-        huge.send("x" * 2_000_000)
+        with contextlib.suppress(ConnectionClosed):  # cut off before the last byte was out
+            huge.send("x" * 2_000_000)
         assert close_code(big) == 4413
-        assert close_code(huge) == 1009
+        # 1006: the reset of the cut-off sender overtook the frame that says 1009.
+        assert close_code(huge) in (1009, 1006)
         other.send(json.dumps({"type": "ping", "id": 1}))
         assert json.loads(other.recv(timeout=10))["type"] == "hello"
         assert json.loads(other.recv(timeout=10)) == {"type": "result", "id": 1, "ok": True}

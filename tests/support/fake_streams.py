@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vramscope_protocol.messages import DeviceInfo, RankInfo
+from vramscope_server.registry.stream_summary import StreamSummary
 from vramscope_server.store.runs import StreamRecord
-from vramscope_server.stream_summary import StreamSummary
 
 
 def stream_record(

@@ -24,9 +24,9 @@ from vramscope_protocol.messages import (
     Register,
     Welcome,
 )
-from vramscope_server.agent_directory import AgentDirectory
-from vramscope_server.ingest import Ingest, IngestLimits
-from vramscope_server.registry import Registry
+from vramscope_server.ingest.directory import AgentDirectory
+from vramscope_server.ingest.endpoint import Ingest, IngestLimits
+from vramscope_server.registry.registry import Registry
 from vramscope_server.rows import Rows
 from vramscope_server.store.store import Store
 from vramscope_server.store.writer import WriterLimits

@@ -25,7 +25,7 @@ from tests.support.page_commands import finish, new_command
 from tests.support.page_news import news_of
 from tests.support.page_scenario import Scenario
 from vramscope_frontend import INDEX_HTML, STATIC_DIR
-from vramscope_server.security_headers import CONTENT_SECURITY_POLICY
+from vramscope_server.pages.security_headers import CONTENT_SECURITY_POLICY
 
 PLOTLY = Path(str(files("plotly"))) / "package_data" / "plotly.min.js"
 

@@ -17,7 +17,7 @@ from vramscope_server.auth.credentials import (
     session_cookie,
     set_session_cookie,
 )
-from vramscope_server.login import local_path, login_page
+from vramscope_server.pages.login import local_path, login_page
 from vramscope_server.version import server_version
 
 router = APIRouter(tags=["session"])

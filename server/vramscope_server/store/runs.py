@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from vramscope_protocol.errors import BAD_MESSAGE, ProtocolError
 from vramscope_protocol.messages import RankInfo, Register, RunInfo
+from vramscope_server.registry.stream_summary import StreamSummary
 from vramscope_server.store import tables
 from vramscope_server.store.upsert import upsert
-from vramscope_server.stream_summary import StreamSummary
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import BatchKind, CommandUpdate, Event, Goodbye, Lost
+from vramscope_server.registry.stream_summary import StreamSummary
 from vramscope_server.rows import ColumnLayout, Rows
 from vramscope_server.store import rollup_cascade, tables
 from vramscope_server.store.chunk_builder import ChunkBuilder, SealedChunk
@@ -17,7 +18,6 @@ from vramscope_server.store.column_codec import compress_fast, decompress, encod
 from vramscope_server.store.field_tables import load_layout
 from vramscope_server.store.rollup_cascade import RollupRow
 from vramscope_server.store.submission import Submission
-from vramscope_server.stream_summary import StreamSummary
 
 KINDS: Final[tuple[BatchKind, ...]] = ("sample", "step")
 

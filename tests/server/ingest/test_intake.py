@@ -22,8 +22,8 @@ from vramscope_protocol.messages import (
     RunInfo,
 )
 from vramscope_protocol.session import ServerSession
-from vramscope_server.intake import MAX_FIELD_TABLES, Intake
-from vramscope_server.registry import Registry
+from vramscope_server.ingest.intake import MAX_FIELD_TABLES, Intake
+from vramscope_server.registry.registry import Registry
 from vramscope_server.rows import Rows
 from vramscope_server.store.submission import Submission
 

@@ -25,18 +25,18 @@ from vramscope_protocol.errors import (
 )
 from vramscope_protocol.messages import Goodbye, Register
 from vramscope_protocol.session import ServerSession
-from vramscope_server import registry_store
-from vramscope_server.agent_connection import AgentConnection
-from vramscope_server.agent_directory import AgentDirectory
 from vramscope_server.auth.origin import check_origin
-from vramscope_server.handshake import (
+from vramscope_server.ingest.connection import AgentConnection
+from vramscope_server.ingest.directory import AgentDirectory
+from vramscope_server.ingest.handshake import (
     Authenticate,
     Disconnected,
     receive_message,
     shake_hands,
 )
-from vramscope_server.intake import CommandSink, Intake, Publisher
-from vramscope_server.registry import Registry
+from vramscope_server.ingest.intake import CommandSink, Intake, Publisher
+from vramscope_server.registry import persistence
+from vramscope_server.registry.registry import Registry
 from vramscope_server.store.database import StoreError
 from vramscope_server.store.store import Store
 from vramscope_server.store.submission import Submission
@@ -114,7 +114,7 @@ class Ingest:
             loop.call_soon_threadsafe(self._fail_stream, uid, reason)
 
         self._store.start(on_commit, on_stream_failed, self._limits.writer)
-        await registry_store.load(self._store, self._registry)
+        await persistence.load(self._store, self._registry)
         self._ticker = asyncio.create_task(self._tick(), name="vramscope-registry-tick")
 
     async def stop(self) -> None:
@@ -188,7 +188,7 @@ class Ingest:
             register = await asyncio.wait_for(
                 self._shake_hands(scope, receive, connection), self._limits.handshake_s
             )
-            stream = await registry_store.register(
+            stream = await persistence.register(
                 self._store, self._registry, register, self._clock_ns()
             )
             connection.open(stream, self._software)

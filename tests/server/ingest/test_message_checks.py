@@ -15,7 +15,7 @@ from vramscope_protocol.messages import (
     Lost,
     Register,
 )
-from vramscope_server.message_checks import (
+from vramscope_server.ingest.message_checks import (
     StreamChecks,
     check_lost,
     check_register,

@@ -4,7 +4,7 @@ import pytest
 
 from vramscope_protocol.errors import AUTH_FAILED, VramscopeError
 from vramscope_server.auth.throttle import RateLimited
-from vramscope_server.login import bounce_page, local_path, login_page
+from vramscope_server.pages.login import bounce_page, local_path, login_page
 
 
 def test_the_page_asks_for_a_token_and_remembers_where_to_go() -> None:

@@ -21,7 +21,7 @@ from vramscope_server.auth.credentials import (
 )
 from vramscope_server.auth.principal import VIEW
 from vramscope_server.context import Context, context_of
-from vramscope_server.login import bounce_page, local_path, login_page
+from vramscope_server.pages.login import bounce_page, local_path, login_page
 
 router = APIRouter(include_in_schema=False)
 

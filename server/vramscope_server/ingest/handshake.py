@@ -8,7 +8,7 @@ from typing import Any
 from vramscope_protocol.errors import BAD_MESSAGE, FORBIDDEN, ProtocolError, VramscopeError
 from vramscope_protocol.messages import AgentMessage, Auth, Register
 from vramscope_protocol.session import ServerSession
-from vramscope_server.message_checks import check_register
+from vramscope_server.ingest.message_checks import check_register
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

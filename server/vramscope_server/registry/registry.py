@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from vramscope_protocol.messages import AgentStatus, Goodbye, Lost, RankInfo, RunInfo
-from vramscope_server.rank_state import RankState, State
+from vramscope_server.registry.rank_state import RankState, State
 from vramscope_server.rows import Rows
 from vramscope_server.store.runs import RunRecord, StreamRecord
 

@@ -11,7 +11,7 @@ from vramscope_protocol.codec import encode
 from vramscope_protocol.errors import ProtocolError
 from vramscope_protocol.messages import Auth, Hello
 from vramscope_protocol.session import ServerSession, State
-from vramscope_server.handshake import Disconnected, shake_hands
+from vramscope_server.ingest.handshake import Disconnected, shake_hands
 
 
 def frames(*contents: bytes | str | None) -> asyncio.Queue[dict[str, Any]]:

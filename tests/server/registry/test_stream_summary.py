@@ -5,7 +5,7 @@ import msgspec
 from tests.support.streams import made_columns, made_rows
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import Lost
-from vramscope_server.stream_summary import StreamSummary
+from vramscope_server.registry.stream_summary import StreamSummary
 
 
 def test_newest_values_and_the_highest_peak() -> None:

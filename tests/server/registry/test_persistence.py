@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.streams import START_NS, open_store, registration
 from vramscope_protocol.errors import ProtocolError
-from vramscope_server import registry_store
-from vramscope_server.registry import Registry
+from vramscope_server.registry import persistence
+from vramscope_server.registry.registry import Registry
 
 
 def new_registry() -> Registry:
@@ -21,10 +21,10 @@ def test_what_registers_is_there_after_a_restart(tmp_path: Path) -> None:
         first = new_registry()
         for rank in (0, 1):
             message = registration(f"stream-{rank}", rank=rank)
-            stream = await registry_store.register(store, first, message, START_NS)
+            stream = await persistence.register(store, first, message, START_NS)
             assert stream.last_seq == 0
         second = new_registry()
-        await registry_store.load(store, second)
+        await persistence.load(store, second)
         for registry in (first, second):
             run = registry.run("run-a")
             assert run is not None
@@ -39,9 +39,9 @@ def test_a_registration_that_is_refused_leaves_the_registry_alone(tmp_path: Path
     async def test() -> None:
         store = open_store(tmp_path)
         registry = new_registry()
-        await registry_store.register(store, registry, registration(), START_NS)
+        await persistence.register(store, registry, registration(), START_NS)
         with pytest.raises(ProtocolError):
-            await registry_store.register(store, registry, registration(rank=1), START_NS)
+            await persistence.register(store, registry, registration(rank=1), START_NS)
         assert registry.all_ranks("run-a") == [0]
         store.close()
 

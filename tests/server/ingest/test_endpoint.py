@@ -43,7 +43,7 @@ from vramscope_protocol.messages import (
     Lost,
     Message,
 )
-from vramscope_server.ingest import IngestLimits
+from vramscope_server.ingest.endpoint import IngestLimits
 from vramscope_server.store import events
 from vramscope_server.store.writer import WriterLimits
 

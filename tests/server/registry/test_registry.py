@@ -5,7 +5,7 @@ import pytest
 from tests.support.fake_streams import stream_record
 from tests.support.streams import made_columns, made_rows
 from vramscope_protocol.messages import AgentStatus, Goodbye, Lost, RunInfo
-from vramscope_server.registry import Registry
+from vramscope_server.registry.registry import Registry
 from vramscope_server.store.runs import RunRecord, StreamRecord
 
 SECOND_NS = 10**9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vramscope_protocol.messages import Command
-from vramscope_server.agent_connection import AgentConnection
+from vramscope_server.ingest.connection import AgentConnection
 
 
 class AgentDirectory:

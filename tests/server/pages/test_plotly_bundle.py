@@ -8,8 +8,8 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from vramscope_protocol.errors import VramscopeError
-from vramscope_server import plotly_bundle
-from vramscope_server.plotly_bundle import PlotlyBundle, plotly_router
+from vramscope_server.pages import plotly_bundle
+from vramscope_server.pages.plotly_bundle import PlotlyBundle, plotly_router
 
 SCRIPT = b"window.Plotly = {};" * 100
 BUNDLE = PlotlyBundle("7.1.0", SCRIPT, gzip.compress(SCRIPT))

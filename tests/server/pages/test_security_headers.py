@@ -6,7 +6,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from vramscope_server.security_headers import CONTENT_SECURITY_POLICY, SecurityHeaders
+from vramscope_server.pages.security_headers import CONTENT_SECURITY_POLICY, SecurityHeaders
 
 
 def client() -> TestClient:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.support.fake_streams import stream_record
 from tests.support.streams import made_columns, made_rows
 from vramscope_protocol.messages import Lost
-from vramscope_server.rank_state import RankState
+from vramscope_server.registry.rank_state import RankState
 
 
 def test_a_rank_is_what_its_newest_life_is_and_counts_what_all_did() -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from tests.support.fake_streams import stream_record
 from vramscope_protocol.messages import Command
 from vramscope_protocol.session import ServerSession
-from vramscope_server.agent_connection import AgentConnection, Message
-from vramscope_server.agent_directory import AgentDirectory
+from vramscope_server.ingest.connection import AgentConnection, Message
+from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.store.runs import StreamRecord
 
 

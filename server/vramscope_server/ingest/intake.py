@@ -17,8 +17,8 @@ from vramscope_protocol.messages import (
     Lost,
 )
 from vramscope_protocol.session import ServerSession
-from vramscope_server.message_checks import StreamChecks, check_lost, check_seq
-from vramscope_server.registry import Registry
+from vramscope_server.ingest.message_checks import StreamChecks, check_lost, check_seq
+from vramscope_server.registry.registry import Registry
 from vramscope_server.rows import ColumnLayout, Rows
 from vramscope_server.store.runs import StreamRecord
 from vramscope_server.store.submission import Submission

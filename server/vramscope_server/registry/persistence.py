@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vramscope_protocol.messages import Register
-from vramscope_server.registry import MAX_RUNS, Registry
+from vramscope_server.registry.registry import MAX_RUNS, Registry
 from vramscope_server.store import runs
 from vramscope_server.store.runs import StreamRecord
 from vramscope_server.store.store import Store

@@ -11,7 +11,7 @@ from vramscope_protocol.codec import decode_server_message
 from vramscope_protocol.errors import REPLACED, ProtocolError
 from vramscope_protocol.messages import Ack, Command, Error, Welcome
 from vramscope_protocol.session import ServerSession
-from vramscope_server.agent_connection import AgentConnection, Message
+from vramscope_server.ingest.connection import AgentConnection, Message
 
 
 class Wire:

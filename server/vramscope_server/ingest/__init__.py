@@ -1,0 +1,1 @@
+"""What agents send: one websocket a rank, from the handshake to the ack."""

@@ -1,0 +1,1 @@
+"""Which runs and ranks there are, and what state they are in."""
