@@ -44,11 +44,13 @@ class Demo:
         """Ctrl-C, as a person ends it."""
         self.process.send_signal(signal.SIGINT)
         try:
-            self.process.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
+            self.process.wait(30)
+        finally:
+            # Not communicate(): a child that outlives the demo would keep the pipe open.
             self.process.kill()
-            self.process.communicate()
-            raise
+            self.process.wait()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
         return self.process.returncode
 
 

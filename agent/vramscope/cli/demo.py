@@ -34,7 +34,9 @@ def execute(arguments: list[str]) -> int:
     check_server_extra()
     if importlib.util.find_spec("torch") is None:
         raise Problem("the demo trains with PyTorch, which is not here; pip install torch")
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT too: a shell that starts us in the background has it ignored, which is inherited, also
+    # by our children. A handler is not: they start with the default.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     children: list[subprocess.Popen[bytes]] = []
     try:

@@ -34,10 +34,16 @@ finally:
 
 
 def start(
-    tmp_path: Path, job: str, *options: str, server: str = FAKE_SERVER
+    tmp_path: Path,
+    job: str,
+    *options: str,
+    server: str = FAKE_SERVER,
+    ignore_interrupts: bool = False,
 ) -> subprocess.Popen[str]:
     (tmp_path / "server.py").write_text(server)
     command = [sys.executable, "-c", DEMO, str(tmp_path / "server.py"), job, *options]
+    if ignore_interrupts:
+        command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
     )
@@ -45,10 +51,12 @@ def start(
 
 @pytest.mark.torch
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("in_background", [False, True])
 def test_it_prints_the_address_and_ends_the_job_before_the_server(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, number: signal.Signals, in_background: bool
 ) -> None:
-    demo = start(tmp_path, JOB)
+    # A shell without job control starts what it puts into the background with SIGINT ignored.
+    demo = start(tmp_path, JOB, ignore_interrupts=in_background)
     assert demo.stdout is not None
     address = demo.stdout.readline()
     assert address.startswith("vramscope: http://127.0.0.1:1/?token=")
