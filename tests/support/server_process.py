@@ -119,7 +119,7 @@ class ServerProcess:
         line = [sys.executable, "-m", "vramscope_server", "--port", str(self.port)]
         line += ["--database", self.database]
         if self.token:
-            line += ["--token", self.token]
+            line += [f"--token={self.token}"]
         return line + self._options
 
     def environment(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
-import secrets
+import os
 import signal
 import subprocess
 import sys
@@ -62,29 +62,29 @@ def _parser() -> OneLineParser:
 
 
 def _run(options: argparse.Namespace, children: list[subprocess.Popen[bytes]]) -> int:
-    token = secrets.token_urlsafe(24)
     server = subprocess.Popen(
-        server_command("--port", str(options.port), "--token", token, "--no-runtime-file"),
+        server_command("--port", str(options.port), "--no-runtime-file"),
         stdout=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is for us: we end the job first, then its server
     )
     children.append(server)
     page_url = _wait_for_address(server)
     print(f"{PREFIX}{page_url}   (Ctrl-C ends the demo)", flush=True)
-    command = _job_command(page_url.partition("/?")[0], token, options.steps)
-    job = subprocess.Popen(command, start_new_session=True)
+    url, _, token = page_url.partition("/?token=")
+    # By the environment: other users of the machine can read command lines.
+    environ = {**os.environ, "VRAMSCOPE_URL": url, "VRAMSCOPE_TOKEN": token}
+    job = subprocess.Popen(_job_command(options.steps), env=environ, start_new_session=True)
     children.append(job)
     if not options.no_browser:
         webbrowser.open(page_url)
     return _wait_for_end(server, job, keep_serving=options.steps is not None)
 
 
-def _job_command(url: str, token: str, steps: int | None) -> list[str]:
+def _job_command(steps: int | None) -> list[str]:
     has_gpu = subprocess.run([sys.executable, "-c", _HAS_GPU], check=False).returncode == 0
     emulation = [] if has_gpu else ["--emulate", "--capacity", _CAPACITY]
     script = Path(__file__).parents[1] / "demo" / "train.py"
-    command = [sys.executable, "-m", "vramscope", "run", "--url", url, "--token", token]
-    command += ["--run", "demo", *emulation, str(script)]
+    command = [sys.executable, "-m", "vramscope", "run", "--run", "demo", *emulation, str(script)]
     return command if steps is None else [*command, "--steps", str(steps)]
 
 

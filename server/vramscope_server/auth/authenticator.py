@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
 import time
 from collections import OrderedDict
 from dataclasses import replace
@@ -43,7 +42,7 @@ class Authenticator:
     def __init__(self, store: Store, limits: Limits, fixed_token: str | None = None) -> None:
         self._store = store
         self._limits = limits
-        self.fixed_token = fixed_token or secrets.token_urlsafe(32)
+        self.fixed_token = fixed_token or tokens.new_secret()
         self._fixed_digest = _digest(self.fixed_token)
         # Sessions of a token given as an option end when the option changes. Sessions of a token
         # made at start outlive it: only this machine's user could read it.

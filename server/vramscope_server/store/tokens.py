@@ -38,6 +38,12 @@ def hash_token(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+def new_secret() -> str:
+    """A secret that nobody guesses; its prefix tells what it is, and keeps it from being taken for
+    an option on a command line."""
+    return f"vs_{secrets.token_urlsafe(32)}"
+
+
 def create_token(
     connection: Connection,
     name: str,
@@ -49,7 +55,7 @@ def create_token(
     parent: str = "",
 ) -> tuple[str, TokenRecord]:
     """Store a token and return its secret, which cannot be had again."""
-    secret = secret or secrets.token_urlsafe(32)
+    secret = secret or new_secret()
     allowed = frozenset(scopes)
     token_id = connection.execute(
         insert(_tokens)

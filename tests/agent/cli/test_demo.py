@@ -9,7 +9,7 @@ import pytest
 
 FAKE_SERVER = """
 import signal, sys, time
-print("vramscope: http://127.0.0.1:1/?token=" + sys.argv[sys.argv.index("--token") + 1], flush=True)
+print("vramscope: http://127.0.0.1:1/?token=-made-here", flush=True)
 try:
     time.sleep(60)
 finally:
@@ -20,12 +20,12 @@ import sys
 from vramscope.cli import demo, main
 demo.check_server_extra = lambda: None
 demo.server_command = lambda *options: [sys.executable, sys.argv[1], *options]
-demo._job_command = lambda url, token, steps: [sys.executable, "-c", sys.argv[2], url, token]
+demo._job_command = lambda steps: [sys.executable, "-c", sys.argv[2]]
 sys.exit(main(["demo", "--no-browser", *sys.argv[3:]]))
 """
 JOB = """
-import sys, time
-print("job", sys.argv[1], len(sys.argv[2]) > 20, flush=True)
+import os, sys, time
+print("job", os.environ["VRAMSCOPE_URL"], os.environ["VRAMSCOPE_TOKEN"], flush=True)
 try:
     time.sleep(60)
 finally:
@@ -61,7 +61,7 @@ def test_it_prints_the_address_and_ends_the_job_before_the_server(
     address = demo.stdout.readline()
     assert address.startswith("vramscope: http://127.0.0.1:1/?token=")
     assert address.endswith("   (Ctrl-C ends the demo)\n")
-    assert demo.stdout.readline() == "job http://127.0.0.1:1 True\n"
+    assert demo.stdout.readline() == "job http://127.0.0.1:1 -made-here\n"
     demo.send_signal(number)
     _, errors = demo.communicate(timeout=20)
     assert demo.returncode == 0

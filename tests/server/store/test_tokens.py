@@ -55,3 +55,9 @@ def test_sessions_are_no_part_of_the_list(tmp_path: Path) -> None:
     (session,) = store.read_now(lambda c: tokens.list_tokens(c, "session"))
     assert session.parent == "a"
     store.close()
+
+
+def test_a_secret_is_never_taken_for_an_option() -> None:
+    secrets = {tokens.new_secret() for _ in range(200)}
+    assert len(secrets) == 200
+    assert all(secret.startswith("vs_") and len(secret) > 40 for secret in secrets)
