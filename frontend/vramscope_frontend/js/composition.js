@@ -16,7 +16,7 @@ export const LAYERS = [
   { id: "within", name: "More within the step", pattern: "", definition: "Allocated at the highest known moment of the step beyond what is held at its end, such as activations." },
   { id: "pending", name: "Pending free", pattern: ".", definition: "Freed by Python, but another stream may still use it: active minus allocated." },
   { id: "stranded", name: "Stranded in segments", pattern: "/", definition: "Free pieces of segments that are partly in use; they cannot be returned." },
-  { id: "inside", name: "Cached or stranded", pattern: "/", definition: "Free inside PyTorch's segments at that moment; the counters do not split it." },
+  { id: "inside", name: "Cached or stranded", pattern: "x", definition: "Free inside PyTorch's segments at that moment; the counters do not split it." },
   { id: "cached", name: "Cached, returnable", pattern: "", definition: "Whole segments without a live block: empty_cache gives them back." },
   { id: "context", name: "CUDA context, libraries", pattern: "", definition: "What the driver counts to this process beyond what PyTorch reserved." },
   { id: "unknown", name: "Not accounted for", pattern: "x", definition: "Used on the device, but nothing says by whom." },

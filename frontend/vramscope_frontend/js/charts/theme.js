@@ -57,8 +57,8 @@ export function readTokens() {
  * @param {import("../composition.js").LayerId} id
  */
 export function hatchColour(tokens, id) {
-  if (id === "inside") return tokens.category.stranded;
-  if (id === "unknown") return tokens.ink3;
+  // The cross of the unknown: in the hatch of stranded it read as if all of it were lost.
+  if (id === "inside" || id === "unknown") return tokens.ink3;
   return tokens.category[id];
 }
 

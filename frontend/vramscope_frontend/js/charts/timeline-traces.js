@@ -111,7 +111,7 @@ function columns(tokens, model, { end, peak }) {
       marker: {
         color: layer.id === "inside" ? colour : hatched ? tokens.panel : colour,
         line: { width: 0.8, color: tokens.panel },
-        ...(hatched ? { pattern: { shape: layer.pattern, fgcolor: hatchColour(tokens, layer.id), bgcolor: layer.id === "inside" ? colour : tokens.panel, size: layer.pattern === "." ? 5 : 6, solidity: 0.42, fillmode: "replace" } } : {}),
+        ...(hatched ? { pattern: { shape: layer.pattern, fgcolor: hatchColour(tokens, layer.id), bgcolor: layer.id === "inside" ? colour : tokens.panel, size: layer.pattern === "." ? 5 : 6, solidity: layer.pattern === "x" ? 0.2 : 0.42, fillmode: "replace" } } : {}),
       },
       hoverinfo: "skip",
     });
