@@ -142,7 +142,8 @@ class StatsPoller:
     """Reads the counters on the sampler thread, and stays away while the allocator is busy.
 
     The C call holds the GIL while it waits for the allocator's lock, so polling during a long
-    ``cudaMalloc`` of another thread would stop all Python of the job for that time.
+    ``cudaMalloc`` of another thread would stop all Python of the job for that time. An emulated
+    device waits without the GIL; slow there is only a busy machine, which no pause helps.
     """
 
     def __init__(self, device: Device, clock: Clock, notices: Notices) -> None:
@@ -158,7 +159,7 @@ class StatsPoller:
             return None
         stats = self._device.memory_stats()
         took_ns = self._clock.monotonic_ns() - before_ns
-        if took_ns > SLOW_POLL_NS:
+        if took_ns > SLOW_POLL_NS and not self._device.info.emulated:
             self._resume_ns = before_ns + took_ns + _PAUSE_NS
             self._notices.note(
                 "allocator_lock",

@@ -19,6 +19,7 @@ from vramscope.collectors.allocator import (
 )
 from vramscope.notices import Notices
 from vramscope_protocol.columns import UNKNOWN
+from vramscope_protocol.messages import DeviceInfo
 
 VERSIONS = [(2, minor) for minor in range(4, 15)]
 
@@ -127,3 +128,20 @@ def test_a_slow_poll_is_followed_by_a_pause() -> None:
     clock.advance(0.6)
     assert poller.poll() is not None
     assert notices.texts() == []
+
+
+def test_a_slow_poll_of_an_emulated_device_is_followed_by_the_next() -> None:
+    clock = FakeClock()
+
+    class SlowDevice(FakeDevice):
+        @property
+        def info(self) -> DeviceInfo:
+            return DeviceInfo(0, "emulated", emulated=True)
+
+        def memory_stats(self) -> Any:
+            clock.advance(0.02)
+            return nested_stats()
+
+    poller = StatsPoller(SlowDevice(), clock, Notices())
+    assert poller.poll() is not None
+    assert poller.poll() is not None
