@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from vramscope.cli.api_client import ApiClient, add_server_options
 from vramscope.cli.one_line_parser import OneLineParser
+from vramscope.cli.text_table import text_table
 from vramscope.size_text import size_text
 
 _HEAD: Final = ("ID", "NAME", "STATE", "RANKS", "STEP", "STARTED", "PEAK RESERVED", "DEVICE")
@@ -23,11 +24,7 @@ def execute(arguments: list[str]) -> int:
     if options.json:
         print(json.dumps(runs))
         return 0
-    rows = [_HEAD, *map(_row, runs)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+    print(text_table([_HEAD, *map(_row, runs)]))
     return 0
 
 
