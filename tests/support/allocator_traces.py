@@ -77,6 +77,12 @@ class RecordedAddresses:
     def release(self, address: int, size_bytes: int) -> None:
         """The recording says where the next segment goes."""
 
+    def reserve_range(self, size_bytes: int) -> int:
+        raise NotImplementedError("expected a trace without expandable segments")
+
+    def release_range(self, address: int, size_bytes: int) -> None:
+        raise NotImplementedError("expected a trace without expandable segments")
+
 
 class TraceReplay:
     """Makes the calls behind a trace and checks every event that the model answers with."""
@@ -104,7 +110,9 @@ class TraceReplay:
     def _expected(self) -> TraceEvent:
         return self.trace.events[self.position]
 
-    def _check(self, action: str, address: int, size_bytes: int, stream: int) -> None:
+    def _check(
+        self, action: str, address: int, size_bytes: int, stream: int, pool_id: tuple[int, int]
+    ) -> None:
         event = (action, 0 if action == "oom" else address, size_bytes, stream)
         assert event == self._expected(), f"event {self.position}"
         self.position += 1
@@ -130,7 +138,7 @@ class TraceReplay:
         action, _address, size_bytes, _stream = cause
         settings = self.trace.settings
         wanted = segment_size(round_size(size_bytes, settings), settings)
-        room = self.model.allowed_bytes - self.model.reserved_bytes
+        room = (self.model.allowed_bytes or DEVICE_BYTES) - self.model.reserved_bytes
         return action in ("alloc", "oom") and wanted > room
 
     def _malloc(self, cause: TraceEvent) -> None:

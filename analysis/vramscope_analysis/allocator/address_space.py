@@ -17,11 +17,19 @@ class AddressSpace(Protocol):
     """
 
     def reserve(self, size_bytes: int) -> int:
-        """Address of a new segment."""
+        """Address of a new segment (``cudaMalloc``)."""
         ...
 
     def release(self, address: int, size_bytes: int) -> None:
-        """The segment is gone; its range may be handed out again."""
+        """The segment is gone; its range may be handed out again (``cudaFree``)."""
+        ...
+
+    def reserve_range(self, size_bytes: int) -> int:
+        """Address of the range of a new expandable segment (``cuMemAddressReserve``)."""
+        ...
+
+    def release_range(self, address: int, size_bytes: int) -> None:
+        """The range of an expandable segment is given up (``cuMemAddressFree``)."""
         ...
 
 
@@ -60,3 +68,11 @@ class FirstFitAddresses:
             self._end = address
         else:
             self._holes.insert(position, (address, size_bytes))
+
+    def reserve_range(self, size_bytes: int) -> int:
+        """Address of a new range: ranges and segments lie in one space."""
+        return self.reserve(size_bytes)
+
+    def release_range(self, address: int, size_bytes: int) -> None:
+        """Give the range of an expandable segment back."""
+        self.release(address, size_bytes)

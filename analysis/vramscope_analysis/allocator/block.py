@@ -17,6 +17,7 @@ class Block:
         "allocated",
         "free_key",
         "gc_count_base",
+        "mapped",
         "next",
         "pending",
         "pool",
@@ -40,6 +41,8 @@ class Block:
         self.allocated = False
         # Freed, but another stream may still use it: it counts as active until that is over.
         self.pending = False
+        # Whether memory lies behind the addresses. Always so, except in an expandable segment.
+        self.mapped = True
         self.stream_uses: frozenset[int] = frozenset()
         self.prev: Block | None = None
         self.next: Block | None = None
@@ -55,8 +58,15 @@ class Block:
         return self.prev is not None or self.next is not None
 
     @property
+    def is_available(self) -> bool:
+        """Whether nobody uses it, mapped or not (``allocatable`` in ``find_expandable_block``)."""
+        return not self.allocated and not self.pending
+
+    @property
     def state(self) -> str:
-        """State as a snapshot writes it."""
+        """State as a snapshot writes it; a snapshot shows no unmapped blocks."""
         if self.allocated:
             return "active_allocated"
-        return "active_pending_free" if self.pending else "inactive"
+        if self.pending:
+            return "active_pending_free"
+        return "inactive" if self.mapped else "unmapped"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,6 +10,8 @@ from vramscope_analysis.allocator.block import Block
 
 SIZE_SHIFT: Final = 64
 """Size above, address below, in one integer: one comparison a step of the search."""
+CHUNK_KEYS: Final = 1024
+"""Longest run of keys kept in one list: what an insertion may have to move."""
 
 
 def free_key(block: Block) -> int:
@@ -18,17 +20,92 @@ def free_key(block: Block) -> int:
 
 
 class StreamBlocks:
-    """Free blocks of one stream, sorted by :func:`free_key`."""
+    """Free blocks of one stream, sorted by key.
 
-    __slots__ = ("blocks", "keys")
+    The keys lie in chunks, so that neither insertion nor removal moves more than one chunk.
+    """
+
+    __slots__ = ("_blocks", "_bounds", "_chunks")
 
     def __init__(self) -> None:
-        self.keys: list[int] = []
-        self.blocks: list[Block] = []
+        self._blocks: dict[int, Block] = {}
+        self._chunks: list[list[int]] = [[]]
+        self._bounds: list[int] = [0]  # the smallest key that belongs into each chunk
 
-    def at_least(self, size_bytes: int) -> int:
-        """Position of the first block of this size or more (``lower_bound``)."""
-        return bisect_left(self.keys, size_bytes << SIZE_SHIFT)
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __iter__(self) -> Iterator[Block]:
+        """Blocks in order. Not to be changed meanwhile."""
+        for chunk in self._chunks:
+            for key in chunk:
+                yield self._blocks[key]
+
+    def first_at_least(self, size_bytes: int) -> Block | None:
+        """First block of this size or more (``lower_bound``)."""
+        key = size_bytes << SIZE_SHIFT
+        chunks = self._chunks
+        number = 0 if len(chunks) == 1 else bisect_right(self._bounds, key) - 1
+        chunk = chunks[number]
+        position = bisect_left(chunk, key)
+        if position < len(chunk):
+            return self._blocks[chunk[position]]
+        if number + 1 < len(chunks):
+            return self._blocks[chunks[number + 1][0]]
+        return None
+
+    def after(self, block: Block) -> Block | None:
+        """The next block in order."""
+        number = bisect_right(self._bounds, block.free_key) - 1
+        chunk = self._chunks[number]
+        position = bisect_right(chunk, block.free_key)
+        if position < len(chunk):
+            return self._blocks[chunk[position]]
+        if number + 1 < len(self._chunks):
+            return self._blocks[self._chunks[number + 1][0]]
+        return None
+
+    def before(self, size_bytes: int) -> Iterator[Block]:
+        """Blocks below a size, from the largest down. The block last given may be removed."""
+        key = size_bytes << SIZE_SHIFT
+        number = bisect_right(self._bounds, key) - 1
+        while number >= 0:
+            chunk = self._chunks[number]
+            for position in range(bisect_left(chunk, key) - 1, -1, -1):
+                yield self._blocks[chunk[position]]
+            number -= 1
+
+    def last(self) -> Block | None:
+        """The largest block."""
+        chunk = self._chunks[-1]
+        return self._blocks[chunk[-1]] if chunk else None
+
+    def insert(self, block: Block) -> None:
+        """Add a free block."""
+        key = block.free_key = free_key(block)
+        self._blocks[key] = block
+        chunks = self._chunks
+        number = 0 if len(chunks) == 1 else bisect_right(self._bounds, key) - 1
+        chunk = chunks[number]
+        insort(chunk, key)
+        if len(chunk) > CHUNK_KEYS:
+            half = CHUNK_KEYS // 2
+            chunks.insert(number + 1, chunk[half:])
+            self._bounds.insert(number + 1, chunk[half])
+            del chunk[half:]
+
+    def remove(self, block: Block) -> None:
+        """Take a block out, by the key that it was inserted with."""
+        key = block.free_key
+        del self._blocks[key]
+        chunks = self._chunks
+        number = 0 if len(chunks) == 1 else bisect_right(self._bounds, key) - 1
+        chunk = chunks[number]
+        del chunk[bisect_left(chunk, key)]
+        if not chunk and len(chunks) > 1:
+            del chunks[number]
+            del self._bounds[number]
+            self._bounds[0] = 0
 
 
 class FreeBlocks:
@@ -40,15 +117,15 @@ class FreeBlocks:
         self._streams: dict[int, StreamBlocks] = {}
 
     def __iter__(self) -> Iterator[Block]:
-        """Blocks in set order: stream, size, address. A copy: the set may change meanwhile."""
+        """Blocks in set order: stream, size, address. Not to be changed meanwhile."""
         for stream in sorted(self._streams):
-            yield from list(self._streams[stream].blocks)
+            yield from self._streams[stream]
 
     def __len__(self) -> int:
-        return sum(len(blocks.keys) for blocks in self._streams.values())
+        return sum(len(blocks) for blocks in self._streams.values())
 
     def of_stream(self, stream: int) -> StreamBlocks:
-        """Blocks of one stream; the list is live."""
+        """Blocks of one stream; the collection is live."""
         blocks = self._streams.get(stream)
         if blocks is None:
             blocks = self._streams[stream] = StreamBlocks()
@@ -56,20 +133,13 @@ class FreeBlocks:
 
     def insert(self, block: Block) -> None:
         """Add a free block."""
-        stream = self.of_stream(block.stream)
-        key = block.free_key = free_key(block)
-        position = bisect_left(stream.keys, key)
-        stream.keys.insert(position, key)
-        stream.blocks.insert(position, block)
+        self.of_stream(block.stream).insert(block)
 
     def remove(self, block: Block) -> None:
-        """Take a block out. Must come before its size or address changes."""
-        stream = self._streams[block.stream]
-        position = bisect_left(stream.keys, block.free_key)
-        del stream.keys[position]
-        del stream.blocks[position]
+        """Take a block out."""
+        self._streams[block.stream].remove(block)
 
     def largest(self, stream: int) -> int:
         """Size of the largest free block of a stream, 0 if there is none."""
-        blocks = self.of_stream(stream).blocks
-        return blocks[-1].size_bytes if blocks else 0
+        last = self.of_stream(stream).last()
+        return 0 if last is None else last.size_bytes

@@ -6,14 +6,21 @@ from typing import Any, Final
 
 from vramscope_analysis.allocator.address_space import AddressSpace, FirstFitAddresses
 from vramscope_analysis.allocator.block import Block
+from vramscope_analysis.allocator.cache_release import (
+    collect_garbage,
+    release_blocks,
+    release_oversize_blocks,
+)
 from vramscope_analysis.allocator.counters import Counters
 from vramscope_analysis.allocator.device_memory import DeviceMemory
 from vramscope_analysis.allocator.errors import OutOfMemoryError
 from vramscope_analysis.allocator.events import EventCallback
+from vramscope_analysis.allocator.expandable_memory import ExpandableMemory
 from vramscope_analysis.allocator.pool import BlockPool, should_split
 from vramscope_analysis.allocator.rounding import is_small_size, round_size, segment_size
 from vramscope_analysis.allocator.settings import AllocatorSettings
 from vramscope_analysis.allocator.snapshot import segment_entries
+from vramscope_analysis.allocator.state import AllocatorState
 
 MODELLED_VERSION: Final = (2, 11)
 """Newest torch whose rules the model follows (blocks of equal size are taken by address)."""
@@ -23,7 +30,7 @@ class CachingAllocator:
     """One device's caching allocator (``DeviceCachingAllocator``). Not thread-safe.
 
     Args:
-        capacity_bytes: what the device has for this process.
+        capacity_bytes: what the device has for this process; ``None``: it never runs out.
         limit_bytes: the process's own cap below that (``set_per_process_memory_fraction``).
         settings: as ``PYTORCH_CUDA_ALLOC_CONF`` would give them.
         version: torch release to follow, as (major, minor).
@@ -36,7 +43,7 @@ class CachingAllocator:
 
     def __init__(
         self,
-        capacity_bytes: int,
+        capacity_bytes: int | None,
         settings: AllocatorSettings | None = None,
         *,
         limit_bytes: int | None = None,
@@ -49,15 +56,16 @@ class CachingAllocator:
                 f"expected a torch version from 2.4 to 2.11, got {version[0]}.{version[1]}"
             )
         self.settings = settings if settings is not None else AllocatorSettings()
-        self.counters = Counters(self.settings.max_split_size_bytes)
-        self._device = DeviceMemory(
-            capacity_bytes,
-            limit_bytes,
+        self._state = AllocatorState(
             self.settings,
-            self.counters,
-            addresses if addresses is not None else FirstFitAddresses(),
-            on_event,
+            capacity_bytes=capacity_bytes,
+            limit_bytes=limit_bytes,
+            addresses=addresses if addresses is not None else FirstFitAddresses(),
+            on_event=on_event,
         )
+        self.counters: Counters = self._state.counters
+        self._device = DeviceMemory(self._state)
+        self._expandable = ExpandableMemory(self._state)
         self._on_event = on_event
         self._small = BlockPool(is_small=True, counters=self.counters)
         self._large = BlockPool(is_small=False, counters=self.counters)
@@ -71,9 +79,14 @@ class CachingAllocator:
         Raises:
             OutOfMemoryError: nothing fits, also after the whole cache was released.
         """
-        rounded = round_size(size_bytes, self.settings)
+        settings = self.settings
+        rounded = round_size(size_bytes, settings)
         pool = self._small if is_small_size(rounded) else self._large
-        block = pool.take_best_fit(rounded, stream, self.settings)
+        if self._state.counts_searches:
+            pool.searches += 1
+        block = pool.take_best_fit(
+            rounded, stream, settings, expandable=settings.expandable_segments
+        )
         if block is None:
             block = self._find_new_block(pool, size_bytes, rounded, stream)
         return self._hand_out(block, rounded, size_bytes)
@@ -99,7 +112,9 @@ class CachingAllocator:
         if size_bytes >= self.settings.max_split_size_bytes:
             self.counters.oversize_allocations.decrease(1)
         if self._on_event is not None:
-            self._on_event("free_requested", block.address, block.requested_bytes, block.stream)
+            self._on_event(
+                "free_requested", block.address, block.requested_bytes, block.stream, pool.pool_id
+            )
         if block.stream_uses:
             block.pending = True
             self._pending[block] = None
@@ -132,78 +147,118 @@ class CachingAllocator:
 
     def segments(self) -> list[dict[str, Any]]:
         """Segments with their blocks as ``torch.cuda.memory_snapshot()`` returns them."""
-        return segment_entries(self._device.segments.values())
+        return segment_entries(
+            [*self._device.segments.values(), *self._expandable.segments.values()]
+        )
+
+    @property
+    def on_event(self) -> EventCallback | None:
+        """Called for every entry that PyTorch would write to its trace."""
+        return self._on_event
+
+    @on_event.setter
+    def on_event(self, callback: EventCallback | None) -> None:
+        self._on_event = self._state.on_event = callback
 
     @property
     def reserved_bytes(self) -> int:
         """Bytes held from the device."""
-        return self._device.reserved_bytes
+        return self._state.reserved_bytes
 
     @property
-    def allowed_bytes(self) -> int:
-        """Most that may be held from the device."""
-        return self._device.allowed_bytes
+    def allocated_bytes(self) -> int:
+        """Bytes of the blocks that are handed out."""
+        return self.counters.all.allocated_bytes.current
+
+    @property
+    def capacity_bytes(self) -> int | None:
+        """What the device has for this process; ``None``: it never runs out."""
+        return self._state.capacity_bytes
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """The process's own cap (``allowed_memory_maximum``); ``None``: there is none."""
+        return self._state.limit_bytes
+
+    @property
+    def allowed_bytes(self) -> int | None:
+        """Most that may be held from the device: limit or capacity. ``None``: no end."""
+        return self._state.allowed_bytes
 
     # ------------------------------------------------------------------------------- the rules
 
     def _find_new_block(self, pool: BlockPool, size_bytes: int, rounded: int, stream: int) -> Block:
         """What ``malloc`` tries after a miss, in its order."""
-        segment_bytes = segment_size(rounded, self.settings)
-        limit_bytes = self._device.limit_bytes
-        # Without a cap there is no fraction of it: PyTorch collects nothing then.
-        if self.settings.garbage_collection_threshold and limit_bytes is not None:
-            self._collect_garbage(limit_bytes)
-        block = self._device.take(pool, segment_bytes, stream)
-        if block is None and self._release_available_cached_blocks(pool, rounded, stream):
-            block = self._device.take(pool, segment_bytes, stream)
+        if self._state.counts_searches:
+            self._collect_garbage()
+        block = self._take_new(pool, rounded, stream)
+        if block is None and release_oversize_blocks(
+            pool, rounded, stream, self.settings, self._device
+        ):
+            block = self._take_new(pool, rounded, stream)
         if block is None:
             self._release_cached_blocks()
             self.counters.num_alloc_retries += 1
-            block = self._device.take(pool, segment_bytes, stream)
+            block = self._take_new(pool, rounded, stream)
         if block is None:
-            raise self._out_of_memory(pool, size_bytes, rounded, segment_bytes, stream)
+            raise self._out_of_memory(pool, size_bytes, rounded, stream)
         return block
 
+    def _take_new(self, pool: BlockPool, rounded: int, stream: int) -> Block | None:
+        """Take memory from the device, if the limit allows it (``alloc_block``)."""
+        segment_bytes = segment_size(rounded, self.settings)
+        if not self._state.within_limit(segment_bytes):
+            return None
+        if self.settings.expandable_segments:
+            return self._expandable.take(pool, rounded, stream)
+        return self._device.take(pool, segment_bytes, stream)
+
     def _out_of_memory(
-        self, pool: BlockPool, size_bytes: int, rounded: int, segment_bytes: int, stream: int
+        self, pool: BlockPool, size_bytes: int, rounded: int, stream: int
     ) -> OutOfMemoryError:
         self.counters.num_ooms += 1
-        if self._on_event is not None:
-            device_free = self._device.capacity_bytes - self.reserved_bytes
-            self._on_event("oom", device_free, rounded, stream)
-        return OutOfMemoryError(
+        # Without an end of the device the limit has bound (or a request larger than any device).
+        allowed_bytes = self.reserved_bytes if self.allowed_bytes is None else self.allowed_bytes
+        capacity_bytes = allowed_bytes if self.capacity_bytes is None else self.capacity_bytes
+        error = OutOfMemoryError(
             requested_bytes=size_bytes,
-            segment_bytes=segment_bytes,
-            capacity_bytes=self._device.capacity_bytes,
-            allowed_bytes=self.allowed_bytes,
+            segment_bytes=segment_size(rounded, self.settings),
+            capacity_bytes=capacity_bytes,
+            allowed_bytes=allowed_bytes,
             reserved_bytes=self.reserved_bytes,
-            allocated_bytes=self.counters.all.allocated_bytes.current,
+            allocated_bytes=self.allocated_bytes,
             largest_free_bytes=pool.free.largest(stream),
             stream=stream,
         )
+        self._state.emit("oom", error.free_bytes, rounded, stream, pool.pool_id)
+        return error
 
     def _hand_out(self, block: Block, rounded: int, size_bytes: int) -> Block:
         """Split a block if it pays, and count what is handed out (``alloc_found_block``)."""
         pool = block.pool
-        was_split = block.is_split
-        if should_split(block, rounded, self.settings):
+        settings = self.settings
+        is_expandable = block.segment.is_expandable
+        was_split = block.prev is not None or block.next is not None
+        if should_split(block, rounded, settings, expandable=settings.expandable_segments):
             remaining = block
             block = block.segment.split(block, rounded)
             pool.insert(remaining)
-            if was_split:
+            if is_expandable:
+                pass  # its pages can always go back: no piece counts as a split one
+            elif was_split:
                 self._inactive_split_changed(pool, 0, -rounded)
             else:
                 self._inactive_split_changed(pool, 1, remaining.size_bytes)
-        elif was_split:
+        elif was_split and not is_expandable:
             self._inactive_split_changed(pool, -1, -block.size_bytes)
         block.allocated = True
         block.requested_bytes = size_bytes
         pool.stats.block_allocated(block.size_bytes, size_bytes)
         pool.stats_all.block_allocated(block.size_bytes, size_bytes)
-        if block.size_bytes >= self.settings.max_split_size_bytes:
+        if block.size_bytes >= settings.max_split_size_bytes:
             self.counters.oversize_allocations.increase(1)
         if self._on_event is not None:
-            self._on_event("alloc", block.address, size_bytes, block.stream)
+            self._on_event("alloc", block.address, size_bytes, block.stream, pool.pool_id)
         return block
 
     def _free_block(self, block: Block) -> None:
@@ -212,19 +267,20 @@ class CachingAllocator:
         size_bytes = block.size_bytes
         requested_bytes = block.requested_bytes
         if self._on_event is not None:
-            self._on_event("free_completed", block.address, requested_bytes, block.stream)
+            self._on_event(
+                "free_completed", block.address, requested_bytes, block.stream, pool.pool_id
+            )
         blocks_change = bytes_change = 0
         for neighbour in (block.prev, block.next):
-            if neighbour is not None and not neighbour.allocated and not neighbour.pending:
-                pool.free.remove(neighbour)
-                block.segment.absorb(block, neighbour)
+            absorbed_bytes = pool.absorb(block, neighbour)
+            if absorbed_bytes:
                 blocks_change -= 1
-                bytes_change -= neighbour.size_bytes
+                bytes_change -= absorbed_bytes
         pool.insert(block)
-        if block.is_split:
+        if block.prev is not None or block.next is not None:
             blocks_change += 1
             bytes_change += block.size_bytes
-        if blocks_change or bytes_change:
+        if (blocks_change or bytes_change) and not block.segment.is_expandable:
             self._inactive_split_changed(pool, blocks_change, bytes_change)
         pool.stats.free_completed(size_bytes, requested_bytes)
         pool.stats_all.free_completed(size_bytes, requested_bytes)
@@ -241,41 +297,11 @@ class CachingAllocator:
         for block in list(self._pending):
             self.complete_free(block)
         for pool in (self._large, self._small):
-            for block in pool.free:
-                if not block.is_split:
-                    self._device.release(block)
+            release_blocks(pool, self._device, self._expandable)
 
-    def _release_available_cached_blocks(self, pool: BlockPool, rounded: int, stream: int) -> bool:
-        """Release just enough oversize blocks (``release_available_cached_blocks``)."""
-        limit = self.settings.max_split_size_bytes
-        if limit == AllocatorSettings.max_split_size_bytes:
-            return False
-        wanted = max(rounded, limit)
-        free = pool.free.of_stream(stream)
-        position = free.at_least(wanted)
-        if position < len(free.blocks):
-            self._device.release(free.blocks[position])
-            return True
-        released = 0
-        while free.blocks and released < wanted and free.blocks[-1].size_bytes >= limit:
-            released += free.blocks[-1].size_bytes
-            self._device.release(free.blocks[-1])
-        return released >= wanted
-
-    def _collect_garbage(self, limit_bytes: int) -> None:
-        """Release the older free blocks down to the threshold (``garbage_collect_cached_blocks``).
-
-        Only whole segments of the large pool count, without waiting for any stream.
-        """
-        target = int(self.settings.garbage_collection_threshold * limit_bytes)
-        excess = self.reserved_bytes - target
-        ages = {b: self._large.age(b) for b in self._large.free if not b.is_split}
-        freed = True
-        while excess > 0 and freed and ages:
-            threshold = sum(ages.values()) / len(ages)
-            freed = False
-            for block in [block for block, age in ages.items() if age >= threshold]:
-                freed = True
-                excess -= block.size_bytes
-                del ages[block]
-                self._device.release(block)
+    def _collect_garbage(self) -> None:
+        """Release old blocks above the threshold (``garbage_collect_cached_blocks``)."""
+        threshold = self.settings.garbage_collection_threshold
+        excess_bytes = self.reserved_bytes - int(threshold * (self.limit_bytes or 0))
+        if excess_bytes > 0:
+            collect_garbage(self._large, excess_bytes, self._device)

@@ -6,25 +6,44 @@ from typing import Final
 
 from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.counters import Counters, StatGroup
-from vramscope_analysis.allocator.free_blocks import FreeBlocks
+from vramscope_analysis.allocator.events import PoolId
+from vramscope_analysis.allocator.free_blocks import FreeBlocks, StreamBlocks
 from vramscope_analysis.allocator.rounding import MIN_BLOCK_BYTES, SMALL_BYTES
 from vramscope_analysis.allocator.settings import AllocatorSettings
+from vramscope_analysis.allocator.unmapped_blocks import UnmappedBlocks
 
 DEFAULT_POOL_ID: Final = (0, 0)
 """``segment_pool_id`` of what belongs to no CUDA graph and no MemPool."""
 
 
 class BlockPool:
-    """Free blocks of the small or the large pool (``struct BlockPool``)."""
+    """Free blocks of the small or the large pool (``struct BlockPool``).
 
-    __slots__ = ("free", "is_small", "pool_id", "searches", "stats", "stats_all")
+    ``whole`` holds those free blocks that are a segment of their own, by the time of their
+    insertion: only these can go back to the device, and the order gives their age.
+    """
+
+    __slots__ = (
+        "free",
+        "is_small",
+        "pool_id",
+        "searches",
+        "stats",
+        "stats_all",
+        "unmapped",
+        "whole",
+        "whole_bases",
+    )
 
     def __init__(
-        self, *, is_small: bool, counters: Counters, pool_id: tuple[int, int] = DEFAULT_POOL_ID
+        self, *, is_small: bool, counters: Counters, pool_id: PoolId = DEFAULT_POOL_ID
     ) -> None:
         self.is_small = is_small
         self.pool_id = pool_id
         self.free = FreeBlocks()
+        self.unmapped = UnmappedBlocks()
+        self.whole: dict[Block, None] = {}
+        self.whole_bases = 0  # sum of their gc_count_base
         self.searches = 0  # get_free_blocks_call_count: the clock of the garbage collection
         self.stats_all: StatGroup = counters.all
         self.stats: StatGroup = counters.small_pool if is_small else counters.large_pool
@@ -33,27 +52,96 @@ class BlockPool:
         """A block becomes free (``insert_into_blocks``)."""
         block.gc_count_base = self.searches
         self.free.insert(block)
+        if block.prev is None and block.next is None:
+            self.whole[block] = None
+            self.whole_bases += self.searches
+
+    def remove(self, block: Block) -> None:
+        """A free block is taken or goes. Must come before it gains or loses neighbours."""
+        self.free.remove(block)
+        if block.prev is None and block.next is None:
+            del self.whole[block]
+            self.whole_bases -= block.gc_count_base
+
+    def absorb(self, block: Block, neighbour: Block | None) -> int:
+        """Join a neighbour that is as free and as mapped (``try_merge_blocks``).
+
+        Returns:
+            The bytes that the block grew by; 0 if the neighbour is in use or absent.
+        """
+        if (
+            neighbour is None
+            or neighbour.allocated
+            or neighbour.pending
+            or neighbour.mapped is not block.mapped
+        ):
+            return 0
+        if neighbour.mapped:
+            self.free.remove(neighbour)
+        else:
+            self.unmapped.remove(neighbour)
+        block.segment.absorb(block, neighbour)
+        return neighbour.size_bytes
+
+    def whole_in_order(self) -> list[Block]:
+        """The free blocks that are a segment of their own, in set order."""
+        return sorted(self.whole, key=lambda block: (block.stream, block.free_key))
 
     def age(self, block: Block) -> int:
         """Searches since the block became free (``Block::gc_count``)."""
         return self.searches - block.gc_count_base
 
     def take_best_fit(
-        self, size_bytes: int, stream: int, settings: AllocatorSettings
+        self, size_bytes: int, stream: int, settings: AllocatorSettings, *, expandable: bool = False
     ) -> Block | None:
-        """Take the smallest block of the stream that is large enough (``get_free_block``)."""
-        if settings.garbage_collection_threshold:
-            self.searches += 1
+        """Take the smallest block of the stream that is large enough (``get_free_block``).
+
+        Args:
+            size_bytes: rounded size.
+            stream: whose blocks may serve.
+            settings: the oversize rules.
+            expandable: whether expandable segments are active for the request.
+        """
         candidates = self.free.of_stream(stream)
-        position = candidates.at_least(size_bytes)
-        if position == len(candidates.keys):
+        block = candidates.first_at_least(size_bytes)
+        if block is not None and block.segment.is_expandable:
+            if expandable:
+                block = least_expandable(block, candidates)
+            else:
+                block = next_plain(block, candidates)
+        if block is None or not may_serve(block.size_bytes, size_bytes, settings):
             return None
-        block = candidates.blocks[position]
-        if not may_serve(block.size_bytes, size_bytes, settings):
-            return None
-        del candidates.keys[position]
-        del candidates.blocks[position]
+        self.remove(block)
         return block
+
+
+def expandable_size(block: Block) -> int:
+    """How large a block can become by mapping what follows (``get_free_block``)."""
+    following = block.next
+    if following is None or following.mapped:
+        return block.size_bytes
+    return block.size_bytes + following.size_bytes
+
+
+def least_expandable(block: Block, candidates: StreamBlocks) -> Block:
+    """The best fit where a block counts as large as it can become (``get_free_block``).
+
+    So the end of a range, which can grow almost without limit, is used last.
+    """
+    while block.segment.is_expandable:
+        following = candidates.after(block)
+        if following is None or expandable_size(following) >= expandable_size(block):
+            break
+        block = following
+    return block
+
+
+def next_plain(block: Block, candidates: StreamBlocks) -> Block | None:
+    """The next block of a plain segment: the option is off, so the others must not be used."""
+    following: Block | None = block
+    while following is not None and following.segment.is_expandable:
+        following = candidates.after(following)
+    return following
 
 
 def may_serve(block_bytes: int, size_bytes: int, settings: AllocatorSettings) -> bool:
@@ -64,9 +152,11 @@ def may_serve(block_bytes: int, size_bytes: int, settings: AllocatorSettings) ->
     return block_bytes < size_bytes + settings.max_non_split_rounding_bytes
 
 
-def should_split(block: Block, size_bytes: int, settings: AllocatorSettings) -> bool:
+def should_split(
+    block: Block, size_bytes: int, settings: AllocatorSettings, *, expandable: bool = False
+) -> bool:
     """Whether what is left of a block becomes a free block (``should_split``)."""
     remaining = block.size_bytes - size_bytes
-    if block.pool.is_small:
+    if expandable or block.pool.is_small:
         return remaining >= MIN_BLOCK_BYTES
     return size_bytes < settings.max_split_size_bytes and remaining > SMALL_BYTES

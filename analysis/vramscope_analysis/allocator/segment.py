@@ -1,4 +1,4 @@
-"""One segment: memory taken from the device in one call."""
+"""One segment: memory taken from the device in one call, or a range that pages are mapped into."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 
 
 class Segment:
-    """A range of device memory that belongs to one stream and one pool, whole in blocks."""
+    """A range of addresses that belongs to one stream and one pool, whole in blocks."""
 
-    __slots__ = ("address", "first", "pool", "size_bytes", "stream")
+    __slots__ = ("address", "first", "is_expandable", "pool", "size_bytes", "stream")
 
     def __init__(self, address: int, size_bytes: int, stream: int, pool: BlockPool) -> None:
         self.address = address
         self.size_bytes = size_bytes
         self.stream = stream
         self.pool = pool
+        self.is_expandable = False
         self.first = Block(address, size_bytes, stream, pool, self)
 
     def blocks(self) -> Iterator[Block]:
@@ -47,6 +48,17 @@ class Segment:
         block.size_bytes -= size_bytes
         return front
 
+    def cut_tail(self, block: Block, size_bytes: int) -> Block:
+        """Cut the end of a block off as a block of its own; the block keeps the front."""
+        block.size_bytes -= size_bytes
+        tail = Block(block.address + block.size_bytes, size_bytes, block.stream, block.pool, self)
+        tail.prev = block
+        tail.next = block.next
+        if tail.next is not None:
+            tail.next.prev = tail
+        block.next = tail
+        return tail
+
     def absorb(self, block: Block, neighbour: Block) -> None:
         """Join a free neighbour into a block (``try_merge_blocks``)."""
         if neighbour is block.prev:
@@ -63,3 +75,27 @@ class Segment:
         block.size_bytes += neighbour.size_bytes
         # The absorbed block refers to its former neighbours: cut it off, no cycles are left.
         neighbour.prev = neighbour.next = None
+
+
+class ExpandableSegment(Segment):
+    """A range of addresses into which memory is mapped page by page (``ExpandableSegment``)."""
+
+    __slots__ = ("page_bytes",)
+
+    def __init__(
+        self, address: int, size_bytes: int, stream: int, pool: BlockPool, page_bytes: int
+    ) -> None:
+        super().__init__(address, size_bytes, stream, pool)
+        self.is_expandable = True
+        self.page_bytes = page_bytes
+        self.first.mapped = False
+
+    def pages_over(self, size_bytes: int) -> int:
+        """Bytes of the pages that hold ``size_bytes`` from the start of a page on (``map``)."""
+        return -(-size_bytes // self.page_bytes) * self.page_bytes
+
+    def pages_within(self, block: Block) -> tuple[int, int]:
+        """Address and bytes of the pages that lie whole in a block (``unmap``)."""
+        start = self.pages_over(block.address - self.address)
+        end = (block.address - self.address + block.size_bytes) // self.page_bytes * self.page_bytes
+        return self.address + start, max(0, end - start)

@@ -23,7 +23,9 @@ class AllocatorSettings:
         max_non_split_rounding_bytes: how much larger than an oversize request a block may be.
         garbage_collection_threshold: fraction of the capacity above which old blocks are released
             before the device is asked for more; 0 is off.
-        large_segment_bytes: segment size for requests between 1 MiB and 10 MiB.
+        large_segment_bytes: segment size for requests between 1 MiB and 10 MiB, and the size of
+            the pages of expandable segments in the large pool.
+        expandable_segments: map memory into ranges page by page, in place of whole segments.
     """
 
     roundup_power2_divisions: tuple[int, ...] = (0,) * POWER2_DIVISION_SLOTS
@@ -31,6 +33,7 @@ class AllocatorSettings:
     max_non_split_rounding_bytes: int = 20 * MIB
     garbage_collection_threshold: float = 0.0
     large_segment_bytes: int = 20 * MIB
+    expandable_segments: bool = False
 
     def __post_init__(self) -> None:
         if len(self.roundup_power2_divisions) != POWER2_DIVISION_SLOTS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from vramscope_analysis.allocator.block import Block
@@ -10,34 +10,51 @@ from vramscope_analysis.allocator.segment import Segment
 
 
 def segment_entries(segments: Iterable[Segment]) -> list[dict[str, Any]]:
-    """One entry per segment, by address (``DeviceCachingAllocator::snapshot``)."""
-    return [segment_entry(segment) for segment in sorted(segments, key=lambda entry: entry.address)]
+    """Segments by address (``DeviceCachingAllocator::snapshot``).
+
+    An expandable segment has one entry for each contiguous range that is mapped.
+    """
+    entries = [entry_of(blocks) for segment in segments for blocks in mapped_ranges(segment)]
+    return sorted(entries, key=lambda entry: int(entry["address"]))
 
 
-def segment_entry(segment: Segment) -> dict[str, Any]:
-    """One segment with its totals and its blocks. The model keeps no stacks: no frames."""
-    allocated = active = requested = 0
-    blocks: list[dict[str, Any]] = []
+def mapped_ranges(segment: Segment) -> Iterator[list[Block]]:
+    """Neighbouring blocks with memory behind them: all of a plain segment's."""
+    blocks: list[Block] = []
     for block in segment.blocks():
-        blocks.append(block_entry(block))
+        if block.mapped:
+            blocks.append(block)
+        elif blocks:
+            yield blocks
+            blocks = []
+    if blocks:
+        yield blocks
+
+
+def entry_of(blocks: list[Block]) -> dict[str, Any]:
+    """One segment with its totals and its blocks. The model keeps no stacks: no frames."""
+    total = allocated = active = requested = 0
+    for block in blocks:
+        total += block.size_bytes
         if block.allocated:
             allocated += block.size_bytes
         if block.allocated or block.pending:
             active += block.size_bytes
             requested += block.requested_bytes
+    segment = blocks[0].segment
     return {
         "device": 0,
-        "address": segment.address,
-        "total_size": segment.size_bytes,
+        "address": blocks[0].address,
+        "total_size": total,
         "allocated_size": allocated,
         "active_size": active,
         "requested_size": requested,
         "stream": segment.stream,
         "segment_type": "small" if segment.pool.is_small else "large",
         "segment_pool_id": segment.pool.pool_id,
-        "is_expandable": False,
+        "is_expandable": segment.is_expandable,
         "frames": [],
-        "blocks": blocks,
+        "blocks": [block_entry(block) for block in blocks],
     }
 
 

@@ -1,26 +1,25 @@
 from __future__ import annotations
 
 from vramscope_analysis.allocator import AllocatorSettings, FirstFitAddresses
-from vramscope_analysis.allocator.counters import Counters
 from vramscope_analysis.allocator.device_memory import DeviceMemory
 from vramscope_analysis.allocator.pool import BlockPool
+from vramscope_analysis.allocator.state import AllocatorState
 
 MIB = 1 << 20
 
 
 def test_segments_are_taken_up_to_the_capacity_and_given_back() -> None:
-    events: list[tuple[str, int, int, int]] = []
-    settings = AllocatorSettings(max_split_size_bytes=30 * MIB)
-    counters = Counters(settings.max_split_size_bytes)
-    pool = BlockPool(is_small=False, counters=counters)
-    device = DeviceMemory(
-        50 * MIB,
-        None,
-        settings,
-        counters,
-        FirstFitAddresses(0),
-        lambda *event: events.append(event),
+    events: list[tuple[str, int, int, int, tuple[int, int]]] = []
+    state = AllocatorState(
+        AllocatorSettings(max_split_size_bytes=30 * MIB),
+        capacity_bytes=50 * MIB,
+        limit_bytes=None,
+        addresses=FirstFitAddresses(0),
+        on_event=lambda *event: events.append(event),
     )
+    counters = state.counters
+    pool = BlockPool(is_small=False, counters=counters)
+    device = DeviceMemory(state)
 
     first, second = device.take(pool, 30 * MIB, 2), device.take(pool, 20 * MIB, 2)
     assert device.take(pool, 2 * MIB, 2) is None
@@ -31,7 +30,7 @@ def test_segments_are_taken_up_to_the_capacity_and_given_back() -> None:
     device.release(first)
 
     assert list(device.segments) == [second.address]
-    assert device.reserved_bytes == counters.large_pool.reserved_bytes.current == 20 * MIB
+    assert state.reserved_bytes == counters.large_pool.reserved_bytes.current == 20 * MIB
     assert counters.oversize_segments.as_dict() == {
         "current": 0,
         "peak": 1,
@@ -40,8 +39,8 @@ def test_segments_are_taken_up_to_the_capacity_and_given_back() -> None:
     }
     assert (counters.num_device_alloc, counters.num_device_free) == (2, 1)
     assert events == [
-        ("segment_alloc", 0, 30 * MIB, 2),
-        ("segment_alloc", 30 * MIB, 20 * MIB, 2),
-        ("segment_free", 0, 30 * MIB, 2),
+        ("segment_alloc", 0, 30 * MIB, 2, (0, 0)),
+        ("segment_alloc", 30 * MIB, 20 * MIB, 2, (0, 0)),
+        ("segment_free", 0, 30 * MIB, 2, (0, 0)),
     ]
     assert len(pool.free) == 0

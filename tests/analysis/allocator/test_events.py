@@ -6,7 +6,7 @@ MIB = 1 << 20
 
 
 def test_events_come_in_the_order_and_with_the_sizes_of_a_trace() -> None:
-    events: list[tuple[str, int, int, int]] = []
+    events: list[tuple[str, int, int, int, tuple[int, int]]] = []
     model = CachingAllocator(
         1 << 30,
         addresses=FirstFitAddresses(0),
@@ -18,9 +18,9 @@ def test_events_come_in_the_order_and_with_the_sizes_of_a_trace() -> None:
     model.empty_cache()
 
     assert events == [
-        ("segment_alloc", 0, 2 * MIB, 6),
-        ("alloc", 0, 1000, 6),
-        ("free_requested", 0, 1000, 6),
-        ("free_completed", 0, 1000, 6),
-        ("segment_free", 0, 2 * MIB, 6),
+        ("segment_alloc", 0, 2 * MIB, 6, (0, 0)),
+        ("alloc", 0, 1000, 6, (0, 0)),
+        ("free_requested", 0, 1000, 6, (0, 0)),
+        ("free_completed", 0, 1000, 6, (0, 0)),
+        ("segment_free", 0, 2 * MIB, 6, (0, 0)),
     ]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import random
+
 from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.counters import Counters
-from vramscope_analysis.allocator.free_blocks import FreeBlocks
+from vramscope_analysis.allocator.free_blocks import CHUNK_KEYS, FreeBlocks, StreamBlocks
 from vramscope_analysis.allocator.pool import BlockPool
 from vramscope_analysis.allocator.segment import Segment
 from vramscope_analysis.allocator.settings import UNLIMITED
@@ -31,10 +33,14 @@ def test_the_best_fit_is_the_smallest_then_the_lowest() -> None:
         free.insert(entry)
     stream = free.of_stream(0)
 
-    assert stream.blocks[stream.at_least(1)] is low
-    assert stream.blocks[stream.at_least(1024)] is low
-    assert stream.blocks[stream.at_least(1025)] is larger
-    assert stream.at_least(2049) == len(stream.keys)
+    assert stream.first_at_least(1) is low
+    assert stream.first_at_least(1024) is low
+    assert stream.after(low) is high
+    assert stream.first_at_least(1025) is larger
+    assert stream.first_at_least(2049) is None
+    assert stream.after(larger) is None
+    assert list(stream.before(2048)) == [high, low]
+    assert list(stream.before(5000)) == [larger, high, low]
     assert free.largest(0) == 2048
     assert free.largest(1) == 0
 
@@ -48,3 +54,27 @@ def test_the_right_block_of_many_equal_ones_is_removed() -> None:
     free.remove(blocks[4])
 
     assert list(free) == blocks[:4] + blocks[5:]
+
+
+def test_many_blocks_keep_their_order_while_they_come_and_go() -> None:
+    generator = random.Random(4)
+    sizes = [generator.randrange(1, 1 << 20) for _ in range(5 * CHUNK_KEYS)]
+    blocks = [block(address, size) for address, size in enumerate(sizes)]
+    stream = StreamBlocks()
+    for entry in blocks:
+        stream.insert(entry)
+    kept = sorted(blocks[::7], key=lambda entry: (entry.size_bytes, entry.address))
+    generator.shuffle(blocks)
+    for entry in blocks:
+        if entry.address % 7:
+            stream.remove(entry)
+
+    assert list(stream) == kept
+    assert len(stream) == len(kept)
+    assert [stream.after(entry) for entry in kept] == [*kept[1:], None]
+    assert list(stream.before(1 << 21)) == kept[::-1]
+    middle = kept[len(kept) // 2].size_bytes
+    assert stream.first_at_least(middle) is next(b for b in kept if b.size_bytes >= middle)
+    for entry in kept:
+        stream.remove(entry)
+    assert (list(stream), stream.last(), stream.first_at_least(0)) == ([], None, None)

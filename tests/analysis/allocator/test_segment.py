@@ -3,7 +3,7 @@ from __future__ import annotations
 from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.counters import Counters
 from vramscope_analysis.allocator.pool import BlockPool
-from vramscope_analysis.allocator.segment import Segment
+from vramscope_analysis.allocator.segment import ExpandableSegment, Segment
 from vramscope_analysis.allocator.settings import UNLIMITED
 
 
@@ -50,3 +50,28 @@ def test_neighbours_are_absorbed_from_both_sides() -> None:
     assert layout(segment) == [(1000, 4096)]
     assert not second.is_split
     assert first.prev is first.next is None
+
+
+def test_the_tail_is_cut_off() -> None:
+    segment = new_segment()
+    rest = segment.first
+    front = segment.split(rest, 512)
+
+    tail = segment.cut_tail(front, 100)
+
+    assert list(segment.blocks()) == [front, tail, rest]
+    assert layout(segment) == [(1000, 412), (1412, 100), (1512, 3584)]
+
+
+def test_pages_of_an_expandable_segment() -> None:
+    pool = BlockPool(is_small=False, counters=Counters(UNLIMITED))
+    segment = ExpandableSegment(1000, 50, 3, pool, page_bytes=10)
+
+    assert not segment.first.mapped
+    assert [segment.pages_over(size) for size in (1, 10, 11)] == [10, 10, 20]
+    rest = segment.first
+    front = segment.split(rest, 5)
+    middle = segment.split(rest, 27)
+    assert segment.pages_within(front) == (1000, 0)
+    assert segment.pages_within(middle) == (1010, 20)
+    assert segment.pages_within(rest) == (1040, 10)

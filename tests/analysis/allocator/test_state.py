@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from vramscope_analysis.allocator import AllocatorSettings, FirstFitAddresses
+from vramscope_analysis.allocator.state import AllocatorState
+
+
+def new_state(
+    capacity_bytes: int | None, limit_bytes: int | None, threshold: float = 0.0
+) -> AllocatorState:
+    return AllocatorState(
+        AllocatorSettings(garbage_collection_threshold=threshold),
+        capacity_bytes=capacity_bytes,
+        limit_bytes=limit_bytes,
+        addresses=FirstFitAddresses(),
+        on_event=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("capacity", "limit", "allowed"),
+    [(100, None, 100), (100, 70, 70), (100, 300, 100), (None, 70, 70), (None, None, None)],
+)
+def test_the_lower_of_limit_and_capacity_is_allowed(
+    capacity: int | None, limit: int | None, allowed: int | None
+) -> None:
+    assert new_state(capacity, limit).allowed_bytes == allowed
+
+
+def test_limit_and_device_are_asked_apart() -> None:
+    state = new_state(100, 70)
+    state.counters.all.segment_allocated(50)
+
+    assert state.reserved_bytes == 50
+    assert (state.within_limit(20), state.within_limit(21)) == (True, False)
+    assert (state.on_device(50), state.on_device(51)) == (True, False)
+    assert new_state(None, None).within_limit(1 << 60)
+    assert new_state(None, None).on_device(1 << 60)
+
+
+def test_blocks_age_only_towards_a_limit() -> None:
+    assert new_state(100, 70, threshold=0.5).counts_searches
+    assert not new_state(100, 70).counts_searches
+    assert not new_state(100, None, threshold=0.5).counts_searches
