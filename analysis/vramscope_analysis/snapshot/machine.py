@@ -1,0 +1,278 @@
+"""The opcode machine: executes a pickle that holds plain data, and refuses any other."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from vramscope_analysis.snapshot.errors import SnapshotError, shown
+from vramscope_analysis.snapshot.limits import Limits, over
+from vramscope_analysis.snapshot.opcodes import Op, is_call, opcode_name
+from vramscope_analysis.snapshot.source import Data
+
+Progress = Callable[[int, int], None]
+
+_OPCODES_A_REPORT = 1 << 16
+_DOUBLE = struct.Struct(">d")
+NEVER_MEMOIZED = -1
+
+
+class Machine:
+    """Executes the opcodes of one pickle (``pickle.Unpickler`` without everything that calls).
+
+    It builds dict, list, tuple, str, int, float, bool and None and nothing else. Whatever is
+    wrong with the pickle raises SnapshotError.
+    """
+
+    def __init__(self, data: Data, limits: Limits, progress: Progress | None = None) -> None:
+        self._data = data
+        self._size = len(data)
+        self._limits = limits
+        self._progress = progress
+        self._position = 2
+        self._stack: list[Any] = []
+        # The stacks below the open marks.
+        self._below: list[list[Any]] = []
+        # Memo index -> index into _objects; one number an entry, whatever it stands for.
+        self._memo = array("i")
+        self._objects: list[Any] = []
+        # Places (marks below, place above the mark) of containers that came from the memo.
+        self._finished: set[tuple[int, int]] = set()
+        self._steps: list[Callable[[], None]] = [self._refuse] * 256
+        self._fill_steps()
+
+    def run(self) -> Any:
+        """Execute until STOP and return what the pickle holds."""
+        try:
+            return self._run()
+        except IndexError:
+            if self._position >= self._size:
+                raise self._truncated() from None
+            raise self._damaged("an opcode needs more values than there are") from None
+
+    def _run(self) -> Any:
+        left = self._limits.opcodes
+        while left > 0:
+            if self._advance(min(left, _OPCODES_A_REPORT)):
+                if self._below or len(self._stack) != 1:
+                    raise self._damaged("it ends with values left over")
+                return self._stack[0]
+            left -= _OPCODES_A_REPORT
+            if self._progress is not None:
+                self._progress(self._position, self._size)
+        raise over("the file needs too many opcodes", self._limits.opcodes, "opcodes")
+
+    def _advance(self, opcodes: int) -> bool:
+        """Execute so many opcodes, or fewer: True when STOP was among them."""
+        data, steps = self._data, self._steps
+        for _ in range(opcodes):
+            code = data[self._position]
+            self._position += 1
+            if code == Op.STOP:
+                return True
+            steps[code]()
+        return False
+
+    def _fill_steps(self) -> None:
+        steps = self._steps
+        steps[Op.FRAME] = self._frame
+        steps[Op.MARK] = self._mark
+        steps[Op.EMPTY_DICT] = self._empty_dict
+        steps[Op.EMPTY_LIST] = self._empty_list
+        steps[Op.EMPTY_TUPLE] = lambda: self._stack.append(())
+        steps[Op.APPEND] = self._append
+        steps[Op.APPENDS] = self._appends
+        steps[Op.SETITEM] = self._setitem
+        steps[Op.SETITEMS] = self._setitems
+        steps[Op.TUPLE] = self._tuple
+        steps[Op.TUPLE1] = lambda: self._tuple_of(1)
+        steps[Op.TUPLE2] = lambda: self._tuple_of(2)
+        steps[Op.TUPLE3] = lambda: self._tuple_of(3)
+        steps[Op.MEMOIZE] = self._memoize
+        steps[Op.BINPUT] = lambda: self._put(self._take_length(1))
+        steps[Op.LONG_BINPUT] = lambda: self._put(self._take_length(4))
+        steps[Op.BINGET] = self._binget
+        steps[Op.LONG_BINGET] = lambda: self._get(self._take_length(4))
+        steps[Op.BININT] = lambda: self._integer(4)
+        steps[Op.BININT1] = lambda: self._stack.append(self._take_length(1))
+        steps[Op.BININT2] = lambda: self._stack.append(self._take_length(2))
+        steps[Op.LONG1] = lambda: self._integer(self._take_length(1))
+        steps[Op.LONG4] = lambda: self._integer(self._take_length(4))
+        steps[Op.BINFLOAT] = lambda: self._stack.append(_DOUBLE.unpack(self._take(8))[0])
+        steps[Op.SHORT_BINUNICODE] = lambda: self._text(self._take_length(1))
+        steps[Op.BINUNICODE] = lambda: self._text(self._take_length(4))
+        steps[Op.BINUNICODE8] = lambda: self._text(self._take_length(8))
+        steps[Op.NONE] = lambda: self._stack.append(None)
+        steps[Op.NEWTRUE] = lambda: self._stack.append(True)
+        steps[Op.NEWFALSE] = lambda: self._stack.append(False)
+
+    # Reading
+
+    def _take(self, count: int) -> bytes:
+        start = self._position
+        if count > self._size - start:
+            raise self._truncated()
+        self._position = start + count
+        return bytes(self._data[start : start + count])
+
+    def _take_length(self, count: int) -> int:
+        return int.from_bytes(self._take(count), "little")
+
+    def _frame(self) -> None:
+        if self._take_length(8) > self._size - self._position:
+            raise self._truncated()
+
+    def _integer(self, count: int) -> None:
+        if count > self._limits.integer_bytes:
+            raise over(
+                f"byte {self._position:,}: an integer of {count:,} bytes",
+                self._limits.integer_bytes,
+                "integer_bytes",
+            )
+        self._stack.append(int.from_bytes(self._take(count), "little", signed=True))
+
+    def _text(self, count: int) -> None:
+        try:
+            self._stack.append(self._take(count).decode("utf-8", "surrogatepass"))
+        except UnicodeDecodeError:
+            raise self._damaged("a text is not UTF-8") from None
+
+    # Building
+
+    def _mark(self) -> None:
+        if len(self._below) >= self._limits.depth:
+            raise over(
+                f"byte {self._position - 1:,}: containers are nested too deeply",
+                self._limits.depth,
+                "depth",
+            )
+        self._below.append(self._stack)
+        self._stack = []
+
+    def _pop_mark(self) -> list[Any]:
+        items = self._stack
+        if not self._below:
+            raise self._damaged("an opcode needs a mark and there is none")
+        self._stack = self._below.pop()
+        return items
+
+    def _empty_dict(self) -> None:
+        self._open({})
+
+    def _empty_list(self) -> None:
+        self._open([])
+
+    def _open(self, container: Any) -> None:
+        if self._finished:
+            self._finished.discard((len(self._below), len(self._stack)))
+        self._stack.append(container)
+
+    def _append(self) -> None:
+        value = self._stack.pop()
+        self._target(list).append(value)
+
+    def _appends(self) -> None:
+        items = self._pop_mark()
+        self._target(list).extend(items)
+
+    def _setitem(self) -> None:
+        value = self._stack.pop()
+        key = self._stack.pop()
+        self._set(self._target(dict), [key, value])
+
+    def _setitems(self) -> None:
+        items = self._pop_mark()
+        self._set(self._target(dict), items)
+
+    def _set(self, target: dict[Any, Any], items: list[Any]) -> None:
+        if len(items) % 2:
+            raise self._damaged("a dict has a key without a value")
+        for place in range(0, len(items), 2):
+            key = items[place]
+            if type(key) is not str and not _is_small_integer(key):
+                raise self._damaged(f"expected text as the key of a dict, got {shown(key)}")
+            if key in target:
+                raise self._damaged(f"a dict has the key {shown(key)} twice")
+            target[key] = items[place + 1]
+
+    def _target(self, kind: type) -> Any:
+        """The container to be filled: the one on top of the stack, if it was opened there."""
+        target = self._stack[-1]
+        if type(target) is not kind:
+            raise self._damaged(f"expected a {kind.__name__} to fill, got {shown(target)}")
+        if self._finished and (len(self._below), len(self._stack) - 1) in self._finished:
+            raise self._damaged(f"a {kind.__name__} is changed after it was finished")
+        return target
+
+    def _tuple(self) -> None:
+        items = self._pop_mark()
+        self._stack.append(tuple(items))
+
+    def _tuple_of(self, count: int) -> None:
+        if len(self._stack) < count:
+            raise IndexError
+        self._stack[-count:] = [tuple(self._stack[-count:])]
+
+    # The memo
+
+    def _memoize(self) -> None:
+        self._memo.append(len(self._objects))
+        self._objects.append(self._stack[-1])
+
+    def _put(self, index: int) -> None:
+        memo = self._memo
+        if index == len(memo):
+            self._memoize()
+            return
+        # What is memoized takes two bytes at least: a larger index would only waste memory.
+        if index > self._position // 2:
+            raise self._damaged(f"memo index {index:,} cannot be reached by this byte")
+        if index > len(memo):
+            memo.extend([NEVER_MEMOIZED] * (index + 1 - len(memo)))
+        elif memo[index] != NEVER_MEMOIZED:
+            raise self._damaged(f"memo index {index:,} is written twice")
+        memo[index] = len(self._objects)
+        self._objects.append(self._stack[-1])
+
+    def _binget(self) -> None:
+        self._get(self._take_length(1))
+
+    def _get(self, index: int) -> None:
+        if index >= len(self._memo) or self._memo[index] == NEVER_MEMOIZED:
+            raise self._damaged(f"memo index {index:,} is read before it is written")
+        value = self._objects[self._memo[index]]
+        if type(value) is list or type(value) is dict:
+            self._finished.add((len(self._below), len(self._stack)))
+        self._stack.append(value)
+
+    # Refusing
+
+    def _refuse(self) -> NoReturn:
+        at = self._position - 1
+        code = self._data[at]
+        name = opcode_name(code)
+        if is_call(code):
+            raise SnapshotError(
+                f"byte {at:,}: pickle opcode {name}, which can run code: expected plain data "
+                "(dict, list, tuple, text and numbers), as a memory snapshot is; refused"
+            )
+        raise SnapshotError(
+            f"byte {at:,}: pickle opcode {name}: expected only those that build plain data; "
+            "the file is damaged or no memory snapshot"
+        )
+
+    def _truncated(self) -> SnapshotError:
+        return SnapshotError(
+            f"the pickle is truncated: it ends at byte {self._size:,} in the middle of its data; "
+            "copy the file again"
+        )
+
+    def _damaged(self, what: str) -> SnapshotError:
+        return SnapshotError(f"byte {self._position:,}: {what}: the pickle is damaged")
+
+
+def _is_small_integer(value: object) -> bool:
+    # Larger ones could be made to share one hash: a dict of them would take hours to build.
+    return type(value) is int and -(1 << 62) < value < 1 << 62

@@ -1,0 +1,135 @@
+"""Segments and their blocks as tables."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vramscope_analysis.snapshot.action import BlockState
+from vramscope_analysis.snapshot.building import Building
+from vramscope_analysis.snapshot.columns import (
+    Column,
+    FlagColumn,
+    IntegerColumn,
+    ListColumn,
+    PairColumn,
+    StackColumn,
+    WordColumn,
+)
+from vramscope_analysis.snapshot.table_rows import TableRows
+from vramscope_analysis.snapshot.tables import Blocks, Segments
+
+
+class SegmentType(IntEnum):
+    """The ``segment_type`` of a segment (``SegmentInfo::is_large``)."""
+
+    LARGE = 0
+    SMALL = 1
+    OTHER = 255
+
+
+_SIZES = ("total_size", "allocated_size", "active_size", "requested_size")
+
+
+def segment_tables(building: Building, plain: Any) -> tuple[Segments, Blocks]:
+    """The tables of a list of segments; SnapshotError for what PyTorch cannot have written."""
+    rows = building.rows(plain, "segments")
+    n = len(rows)
+    address = IntegerColumn("address", n, np.uint64)
+    device = IntegerColumn("device", n, np.int32, least=0)
+    stream = IntegerColumn("stream", n, np.int64)
+    sizes = {key: IntegerColumn(key, n, np.int64, least=0) for key in _SIZES}
+    kind = WordColumn("segment_type", n, SegmentType, building.values)
+    pool_id = PairColumn("segment_pool_id", n)
+    is_expandable = FlagColumn("is_expandable", n)
+    stack = StackColumn("frames", n, building.stacks)
+    block_lists = ListColumn("blocks", n)
+    columns: list[Column] = [
+        address, device, stream, *sizes.values(), kind, pool_id, is_expandable, stack, block_lists,
+    ]  # fmt: skip
+    layout = building.fill(
+        rows, {column.key: column for column in columns}, ("address", "total_size", "blocks")
+    )
+    offsets, blocks = _blocks(building, block_lists.lists, address.array)
+    segments = Segments(
+        device=device.array,
+        address=address.array,
+        total_size=sizes["total_size"].array,
+        allocated_size=sizes["allocated_size"].array,
+        active_size=sizes["active_size"].array,
+        requested_size=sizes["requested_size"].array,
+        stream=stream.array,
+        is_small=kind.array == SegmentType.SMALL,
+        pool_id=pool_id.array,
+        is_expandable=is_expandable.array,
+        stack=stack.array,
+        block_offsets=offsets,
+        layout=layout,
+    )
+    return segments, blocks
+
+
+def _blocks(
+    building: Building, lists: list[list[Any]], segment_address: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], Blocks]:
+    rows = BlockRows()
+    for block_list in lists:
+        rows.begin_segment()
+        building.extend(rows, block_list)
+    rows.begin_segment()
+    n = len(rows)
+    address = IntegerColumn("address", n, np.uint64)
+    size = IntegerColumn("size", n, np.int64, least=0)
+    requested_size = IntegerColumn("requested_size", n, np.int64, least=0)
+    state = WordColumn("state", n, BlockState, building.values)
+    stack = StackColumn("frames", n, building.stacks)
+    columns: list[Column] = [address, size, requested_size, state, stack]
+    layout = building.fill(rows, {column.key: column for column in columns}, ("size", "state"))
+    offsets = np.array(rows.starts, np.int64)
+    segment = np.repeat(np.arange(len(lists), dtype=np.int32), np.diff(offsets))
+    blocks = Blocks(
+        address=address.array,
+        size=size.array,
+        requested_size=requested_size.array,
+        state=state.array,
+        stack=stack.array,
+        segment=segment,
+        layout=layout,
+    )
+    _place_blocks(blocks, offsets, segment_address)
+    return offsets, blocks
+
+
+def _place_blocks(
+    blocks: Blocks, offsets: NDArray[np.int64], segment_address: NDArray[np.uint64]
+) -> None:
+    """Give blocks without an address the one behind the block before them."""
+    without = [index for index, keys in enumerate(blocks.layout.shapes) if "address" not in keys]
+    rows = np.flatnonzero(np.isin(blocks.layout.shape, without))
+    if not len(rows):
+        return
+    ends = np.cumsum(blocks.size)
+    starts = ends - blocks.size
+    first = offsets[blocks.segment[rows]]
+    within = (starts[rows] - starts[first]).astype(np.uint64)
+    blocks.address[rows] = segment_address[blocks.segment[rows]] + within
+
+
+class BlockRows(TableRows):
+    """The blocks of all segments in one table; messages name them by segment."""
+
+    def __init__(self) -> None:
+        super().__init__("segments[].blocks")
+        self.starts: list[int] = []
+
+    def begin_segment(self) -> None:
+        """What is appended from now on belongs to the next segment."""
+        self.starts.append(len(self))
+
+    def where(self, row: int) -> str:
+        """How messages name a block."""
+        segment = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return f"segments[{segment}].blocks[{row - self.starts[segment]}]"

@@ -1,0 +1,58 @@
+"""Trace entries as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vramscope_analysis.snapshot.action import Action
+from vramscope_analysis.snapshot.building import Building
+from vramscope_analysis.snapshot.columns import (
+    Column,
+    IntegerColumn,
+    PairColumn,
+    StackColumn,
+    TextColumn,
+    WordColumn,
+)
+from vramscope_analysis.snapshot.tables import Trace
+
+
+def trace_table(building: Building, plain: Any, where: str) -> Trace:
+    """The table of a list of trace entries; SnapshotError for what PyTorch cannot have written."""
+    rows = building.rows(plain, where)
+    n = len(rows)
+    texts: dict[str, int] = {}
+    action = WordColumn("action", n, Action, building.values)
+    address = IntegerColumn("addr", n, np.uint64)
+    device_free = IntegerColumn("device_free", n, np.uint64, into=address)
+    size = IntegerColumn("size", n, np.int64, least=0)
+    stream = IntegerColumn("stream", n, np.int64)
+    time_us = IntegerColumn("time_us", n, np.int64)
+    pool_id = PairColumn("pool_id", n)
+    stack = StackColumn("frames", n, building.stacks)
+    compile_context = TextColumn("compile_context", n, texts)
+    user_metadata = TextColumn("user_metadata", n, texts)
+    columns: list[Column] = [
+        action, address, device_free, size, stream, time_us, pool_id, stack, compile_context,
+        user_metadata,
+    ]  # fmt: skip
+    layout = building.fill(
+        rows,
+        {column.key: column for column in columns},
+        ("action", "size", "addr|device_free"),
+    )
+    return Trace(
+        action=action.array,
+        address=address.array,
+        size=size.array,
+        stream=stream.array,
+        time_us=time_us.array,
+        pool_id=pool_id.array,
+        stack=stack.array,
+        compile_context=compile_context.array,
+        user_metadata=user_metadata.array,
+        texts=list(texts),
+        layout=layout,
+    )
