@@ -89,7 +89,8 @@ def _watch_scopes(note: Note) -> None:
 
 
 def _watch_pools(note: Note) -> None:
-    original = torch.cuda.MemPool.__init__
+    pool_class = torch.cuda.MemPool
+    original = pool_class.__init__
 
     @functools.wraps(original)
     def watched(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -102,39 +103,58 @@ def _watch_pools(note: Note) -> None:
         )
         original(self, *args, **kwargs)
         noted["pool"] = list(self.id)
-        # Runs when the object is about to go, so before its destructor gives the pool up.
-        weakref.finalize(self, note, "release_pool", pool=list(self.id), reason="pool")
 
-    torch.cuda.MemPool.__init__ = watched
+    pool_class.__init__ = watched
+    _before_deletion(
+        pool_class, lambda self: note("release_pool", pool=list(self.id), reason="pool")
+    )
+
+
+def _before_deletion(owner: Any, act: Callable[[Any], object]) -> None:
+    """Call ``act`` with each object that is about to go: its memory is given up only after that.
+
+    A finalizer of ``weakref`` comes too late: objects of C++ run their destructor before it.
+    """
+    original = getattr(owner, "__del__", None)
+
+    def watched(self: Any) -> None:
+        act(self)
+        if original is not None:
+            original(self)
+
+    owner.__del__ = watched
 
 
 def _watch_graphs(note: Note) -> None:
     graph_class = torch.cuda.CUDAGraph
     begin, end, reset = graph_class.capture_begin, graph_class.capture_end, graph_class.reset
     begun: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
-    releases: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+    pools: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
 
     @functools.wraps(begin)
     def watched_begin(self: Any, *args: Any, **kwargs: Any) -> None:
+        begin(self, *args, **kwargs)
+        # Only now: the state of the random generators is allocated before the scope begins.
         stream = torch.cuda.current_stream().cuda_stream
         begun[self] = note("begin_pool", pool=None, is_capture=True, stream=stream)
-        begin(self, *args, **kwargs)
 
     @functools.wraps(end)
     def watched_end(self: Any) -> None:
         noted = note("end_pool", pool=None, is_capture=True)
         end(self)
-        pool = list(self.pool())  # known only now
-        noted["pool"] = begun[self]["pool"] = pool
-        releases[self] = weakref.finalize(self, note, "release_pool", pool=pool, reason="graph")
+        pools[self] = list(self.pool())  # known only now
+        noted["pool"] = begun[self]["pool"] = pools[self]
+
+    def release(self: Any) -> None:
+        if self in pools:  # given up once: not again when the object goes
+            note("release_pool", pool=pools.pop(self), reason="graph")
 
     @functools.wraps(reset)
     def watched_reset(self: Any) -> None:
-        release = releases.get(self)
-        if release is not None:
-            release()  # noted once: not again when the object goes
+        release(self)
         reset(self)
 
     graph_class.capture_begin = watched_begin
     graph_class.capture_end = watched_end
     graph_class.reset = watched_reset
+    _before_deletion(graph_class, release)

@@ -1,6 +1,6 @@
-"""Memory pools of the user's own: ``torch.cuda.MemPool``, with and without its options.
+"""Memory pools of the user's own (``torch.cuda.MemPool``): beside, after and within each other.
 
-Needs a CUDA device; ``use_on_oom`` needs torch 2.8, ``no_split`` 2.10.
+Needs a CUDA device and torch 2.8.
 """
 
 from __future__ import annotations
@@ -15,17 +15,14 @@ from benchmarks.trace_recorder import TraceRecorder
 
 STEPS = 12
 MIB = 1 << 20
-LIMIT_BYTES = 1600 * MIB
 
 
 def run(recorder: TraceRecorder) -> object:
     """Allocate in and beside pools, one row a step; what is returned is alive at the end."""
     torch.manual_seed(0)
     rng = random.Random(0)
-    _last_resort(recorder)
-    recorder.end_step()
     kept: deque[Any] = deque(maxlen=30)
-    pools = [torch.cuda.MemPool(), torch.cuda.MemPool(), torch.cuda.MemPool(no_split=True)]
+    pools = [torch.cuda.MemPool(), torch.cuda.MemPool(), torch.cuda.MemPool()]
     stream = torch.cuda.Stream()
     for step in range(STEPS):
         for index in range(len(pools)):
@@ -36,6 +33,7 @@ def run(recorder: TraceRecorder) -> object:
                         kept.append(_bytes(rng))
                 if step % 4 == 1:
                     torch.cuda.empty_cache()  # does nothing in here since 2.8
+        kept.extend(_nested(pools, stream, rng))
         kept.extend(_bytes(rng) for _ in range(4))
         for _ in range(rng.randrange(6)):
             del kept[rng.randrange(len(kept))]
@@ -50,27 +48,16 @@ def run(recorder: TraceRecorder) -> object:
     return pools, kept
 
 
-def _last_resort(recorder: TraceRecorder) -> None:
-    """A pool that lends its free memory to the rest of the process when nothing else is left."""
-    pool = torch.cuda.MemPool(use_on_oom=True)
-    with torch.cuda.use_mem_pool(pool):
-        held = torch.empty(400 * MIB, dtype=torch.uint8, device="cuda")
-    del held
-    recorder.end_step()
-    recorder.set_limit(LIMIT_BYTES)
-    kept: list[torch.Tensor] = []
-    try:
-        while True:
-            kept.append(torch.empty(150 * MIB, dtype=torch.uint8, device="cuda"))
-            recorder.end_step()
-    except torch.cuda.OutOfMemoryError:
-        recorder.end_step()
-    del kept[::2]
-    kept.append(torch.empty(300 * MIB, dtype=torch.uint8, device="cuda"))
-    recorder.end_step()
-    del kept, pool
-    torch.cuda.set_per_process_memory_fraction(1.0)
-    torch.cuda.empty_cache()
+def _nested(pools: list[Any], stream: torch.cuda.Stream, rng: random.Random) -> list[Any]:
+    """One pool within another; the free of what another stream used waits for the scope to end."""
+    with torch.cuda.use_mem_pool(pools[0]):
+        outer = [_bytes(rng), _bytes(rng)]
+        with torch.cuda.use_mem_pool(pools[1]):
+            inner = [_bytes(rng), _bytes(rng)]
+        outer.append(_bytes(rng))
+        outer[0].record_stream(stream)
+        del outer[0]
+    return outer + inner
 
 
 def _bytes(rng: random.Random) -> torch.Tensor:
