@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from vramscope_analysis.allocator.pool import BlockPool
     from vramscope_analysis.allocator.segment import Segment
+
+NO_STREAMS: Final[frozenset[int]] = frozenset()
 
 
 class Block:
@@ -15,6 +17,7 @@ class Block:
     __slots__ = (
         "address",
         "allocated",
+        "capture_uses",
         "free_key",
         "gc_count_base",
         "mapped",
@@ -22,6 +25,7 @@ class Block:
         "pending",
         "pool",
         "prev",
+        "registration",
         "requested_bytes",
         "segment",
         "size_bytes",
@@ -43,9 +47,13 @@ class Block:
         self.pending = False
         # Whether memory lies behind the addresses. Always so, except in an expandable segment.
         self.mapped = True
-        self.stream_uses: frozenset[int] = frozenset()
+        self.stream_uses = NO_STREAMS
+        self.capture_uses = NO_STREAMS  # of these, recorded during a capture
         self.prev: Block | None = None
         self.next: Block | None = None
+        # Place among free blocks of equal size, where that is not only the address.
+        numbers = pool.block_numbers
+        self.registration = segment.registration if numbers is None else next(numbers)
         self.free_key = 0
         self.gc_count_base = 0
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+from vramscope_analysis.allocator.events import PoolId
 from vramscope_analysis.allocator.settings import UNLIMITED
 
 STAT_NAMES: Final = (
@@ -48,6 +50,14 @@ class Stat:
             self.increase(amount)
         elif amount < 0:
             self.decrease(-amount)
+
+    def reset_peak(self) -> None:
+        """The peak is what is current (``Stat::reset_peak``)."""
+        self.peak = self.current
+
+    def reset_accumulated(self) -> None:
+        """The totals begin anew (``Stat::reset_accumulated``)."""
+        self.allocated = self.freed = 0
 
     def as_dict(self) -> dict[str, int]:
         """The four leaves."""
@@ -99,21 +109,22 @@ class StatGroup:
         self.inactive_split.change(blocks)
         self.inactive_split_bytes.change(size_bytes)
 
-    def segment_allocated(self, size_bytes: int) -> None:
-        """A segment came from the device (``alloc_block``)."""
-        self.segment.increase(1)
-        self.reserved_bytes.increase(size_bytes)
 
-    def segment_freed(self, size_bytes: int) -> None:
-        """A segment went back to the device (``release_block``)."""
-        self.segment.decrease(1)
-        self.reserved_bytes.decrease(size_bytes)
+POOL_KINDS: Final = ("all", "small_pool", "large_pool")
 
 
 class Counters:
-    """Every counter of one device (``struct DeviceStats``)."""
+    """Every counter of one device (``struct DeviceStats``).
 
-    def __init__(self, max_split_size_bytes: int) -> None:
+    Args:
+        max_split_size_bytes: the option at the start. PyTorch never changes the counter.
+        rejections: whether ``num_oom_rejections`` exists.
+        private_pools: whether ``reserved_bytes_by_private_pools`` exists.
+    """
+
+    def __init__(
+        self, max_split_size_bytes: int, *, rejections: bool = False, private_pools: bool = False
+    ) -> None:
         self.all = StatGroup()
         self.small_pool = StatGroup()
         self.large_pool = StatGroup()
@@ -121,19 +132,37 @@ class Counters:
         self.oversize_segments = Stat()
         self.num_alloc_retries = 0
         self.num_ooms = 0
+        self.num_oom_rejections = 0
         self.num_sync_all_streams = 0
         self.num_device_alloc = 0
         self.num_device_free = 0
+        self.reserved_by_private_pools: dict[PoolId, dict[str, Stat]] = {}
         self.max_split_size_bytes = max_split_size_bytes
+        self._has_rejections = rejections
+        self._has_private_pools = private_pools
+
+    def private_reserved(self, pool_id: PoolId, kind: str) -> tuple[Stat, Stat]:
+        """Reserved bytes of a private pool: all of it, and its small or large part."""
+        stats = self.reserved_by_private_pools.get(pool_id)
+        if stats is None:
+            stats = {name: Stat() for name in POOL_KINDS}
+            self.reserved_by_private_pools[pool_id] = stats
+        return stats["all"], stats[kind]
 
     def reset_peaks(self) -> None:
         """Set every peak to its current value (``resetPeakStats``)."""
-        stats = [getattr(group, name) for group in self._groups().values() for name in STAT_NAMES]
-        for stat in (*stats, self.oversize_allocations, self.oversize_segments):
-            stat.peak = stat.current
+        for stat in self._stats():
+            stat.reset_peak()
+
+    def reset_accumulated(self) -> None:
+        """Begin every total anew (``resetAccumulatedStats``)."""
+        for stat in self._stats():
+            stat.reset_accumulated()
+        self.num_alloc_retries = self.num_ooms = self.num_oom_rejections = 0
+        self.num_sync_all_streams = self.num_device_alloc = self.num_device_free = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """Nested dict with the 122 leaves of torch 2.4 to 2.11."""
+        """Nested dict with the leaves of the release: 122 up to 2.11."""
         groups = self._groups()
         nested: dict[str, Any] = {
             name: {pool: getattr(group, name).as_dict() for pool, group in groups.items()}
@@ -143,11 +172,18 @@ class Counters:
         nested["oversize_segments"] = self.oversize_segments.as_dict()
         nested["num_alloc_retries"] = self.num_alloc_retries
         nested["num_ooms"] = self.num_ooms
+        if self._has_rejections:
+            nested["num_oom_rejections"] = self.num_oom_rejections
         unlimited = self.max_split_size_bytes == UNLIMITED
         nested["max_split_size"] = -1 if unlimited else self.max_split_size_bytes
         nested["num_sync_all_streams"] = self.num_sync_all_streams
         nested["num_device_alloc"] = self.num_device_alloc
         nested["num_device_free"] = self.num_device_free
+        if self._has_private_pools:
+            nested["reserved_bytes_by_private_pools"] = {
+                pool_id: {kind: stat.as_dict() for kind, stat in stats.items()}
+                for pool_id, stats in self.reserved_by_private_pools.items()
+            }
         return nested
 
     def _groups(self) -> dict[str, StatGroup]:
@@ -156,3 +192,10 @@ class Counters:
             "small_pool": self.small_pool,
             "large_pool": self.large_pool,
         }
+
+    def _stats(self) -> Iterator[Stat]:
+        for group in self._groups().values():
+            for name in STAT_NAMES:
+                yield getattr(group, name)
+        yield self.oversize_allocations
+        yield self.oversize_segments

@@ -21,9 +21,14 @@ class DeviceMemory:
         if not state.on_device(size_bytes):
             return None
         address = state.addresses.reserve(size_bytes)
-        segment = self.segments[address] = Segment(address, size_bytes, stream, pool)
-        pool.stats.segment_allocated(size_bytes)
-        pool.stats_all.segment_allocated(size_bytes)
+        number = next(state.memory_numbers)
+        segment = self.segments[address] = Segment(address, size_bytes, stream, pool, number)
+        if pool.owner is not None:
+            pool.owner.malloc_count += 1
+        pool.stats.segment.increase(1)
+        pool.stats_all.segment.increase(1)
+        for stat in state.reserved_stats(pool):
+            stat.increase(size_bytes)
         if size_bytes >= state.settings.max_split_size_bytes:
             state.counters.oversize_segments.increase(1)
         state.counters.num_device_alloc += 1
@@ -39,8 +44,12 @@ class DeviceMemory:
         pool.remove(block)
         del self.segments[block.address]
         state.addresses.release(block.address, size_bytes)
-        pool.stats.segment_freed(size_bytes)
-        pool.stats_all.segment_freed(size_bytes)
+        if pool.owner is not None:
+            pool.owner.malloc_count -= 1
+        pool.stats.segment.decrease(1)
+        pool.stats_all.segment.decrease(1)
+        for stat in state.reserved_stats(pool):
+            stat.decrease(size_bytes)
         if size_bytes >= state.settings.max_split_size_bytes:
             state.counters.oversize_segments.decrease(1)
         state.counters.num_device_free += 1

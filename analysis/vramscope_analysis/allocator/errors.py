@@ -9,6 +9,8 @@ class OutOfMemoryError(Exception):
     ``allowed_bytes`` is the cap that bound (the capacity when none was set), ``free_bytes`` what
     the device had left (``device_free`` of the real error);
     ``largest_free_bytes`` is the largest cached block that the request could have used.
+    ``is_rejection`` says that ``throw_on_cudamalloc_oom`` stopped the request before the device
+    was asked: such an error is in no trace and not in ``num_ooms``.
     """
 
     def __init__(
@@ -22,6 +24,7 @@ class OutOfMemoryError(Exception):
         allocated_bytes: int,
         largest_free_bytes: int,
         stream: int,
+        is_rejection: bool = False,
     ) -> None:
         super().__init__(
             f"expected {segment_bytes} free bytes for a request of {requested_bytes}, "
@@ -35,6 +38,7 @@ class OutOfMemoryError(Exception):
         self.allocated_bytes = allocated_bytes
         self.largest_free_bytes = largest_free_bytes
         self.stream = stream
+        self.is_rejection = is_rejection
 
     @property
     def free_bytes(self) -> int:

@@ -41,6 +41,8 @@ class ExpandableMemory:
                 return None
             block = unmapped  # it has absorbed the block before it
         pool.remove(block)
+        if pool.owner is not None:
+            pool.owner.malloc_count += 1
         return block
 
     def unmap(self, block: Block) -> None:
@@ -66,8 +68,11 @@ class ExpandableMemory:
         pool.absorb(block, block.prev)
         pool.absorb(block, block.next)
         pool.unmapped.insert(block)
-        pool.stats.reserved_bytes.decrease(size_bytes)
-        pool.stats_all.reserved_bytes.decrease(size_bytes)
+        for stat in state.reserved_stats(pool):
+            stat.decrease(size_bytes)
+        if pool.owner is not None:
+            # Counted by request above and by unmapping here, as PyTorch does.
+            pool.owner.malloc_count = max(0, pool.owner.malloc_count - 1)
         state.counters.num_device_free += 1
         state.emit("segment_unmap", address, size_bytes, block.stream, pool.pool_id)
         if not block.is_split:
@@ -91,7 +96,9 @@ class ExpandableMemory:
             device_bytes = UNBOUNDED_DEVICE_BYTES
         range_bytes = round_up(device_bytes + device_bytes // 8, page_bytes)
         address = state.addresses.reserve_range(range_bytes)
-        segment = ExpandableSegment(address, range_bytes, stream, pool, page_bytes)
+        segment = ExpandableSegment(
+            address, range_bytes, stream, pool, next(state.memory_numbers), page_bytes=page_bytes
+        )
         self.segments[address] = segment
         pool.unmapped.insert(segment.first)
         return segment
@@ -119,8 +126,8 @@ class ExpandableMemory:
         pool.absorb(block, block.prev)
         pool.absorb(block, block.next)
         pool.insert(block)
-        pool.stats.reserved_bytes.increase(mapped_bytes)
-        pool.stats_all.reserved_bytes.increase(mapped_bytes)
+        for stat in state.reserved_stats(pool):
+            stat.increase(mapped_bytes)
         state.counters.num_device_alloc += 1
         state.emit("segment_map", address, mapped_bytes, block.stream, pool.pool_id)
         return True

@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from vramscope_analysis.allocator.block import Block
+from vramscope_analysis.allocator.version_rules import TieBreak
 
-SIZE_SHIFT: Final = 64
-"""Size above, address below, in one integer: one comparison a step of the search."""
 CHUNK_KEYS: Final = 1024
 """Longest run of keys kept in one list: what an insertion may have to move."""
 
 
-def free_key(block: Block) -> int:
-    """Sort key inside one stream: size, then address (``BlockComparatorSize``, up to 2.11)."""
-    return block.size_bytes << SIZE_SHIFT | block.address
+@dataclass(frozen=True)
+class SearchOrder:
+    """Order of free blocks within a stream, as one integer per block: one comparison a step.
+
+    Args:
+        size_shift: bits below the size.
+        key_of: the size, shifted, with what breaks ties below it.
+    """
+
+    size_shift: int
+    key_of: Callable[[Block], int]
+
+
+def _key_by_address(block: Block) -> int:
+    return block.size_bytes << 64 | block.address
+
+
+def _key_by_block(block: Block) -> int:
+    return block.size_bytes << 64 | block.registration
+
+
+def _key_by_memory(block: Block) -> int:
+    return block.size_bytes << 128 | block.registration << 64 | block.address
+
+
+SEARCH_ORDERS: Final = {
+    TieBreak.ADDRESS: SearchOrder(64, _key_by_address),
+    TieBreak.OLDEST_BLOCK: SearchOrder(64, _key_by_block),
+    TieBreak.OLDEST_MEMORY: SearchOrder(128, _key_by_memory),
+}
+"""The orders of the releases (``BlockComparatorSize``)."""
 
 
 class StreamBlocks:
@@ -25,9 +53,11 @@ class StreamBlocks:
     The keys lie in chunks, so that neither insertion nor removal moves more than one chunk.
     """
 
-    __slots__ = ("_blocks", "_bounds", "_chunks")
+    __slots__ = ("_blocks", "_bounds", "_chunks", "_key_of", "_size_shift")
 
-    def __init__(self) -> None:
+    def __init__(self, order: SearchOrder) -> None:
+        self._key_of = order.key_of
+        self._size_shift = order.size_shift
         self._blocks: dict[int, Block] = {}
         self._chunks: list[list[int]] = [[]]
         self._bounds: list[int] = [0]  # the smallest key that belongs into each chunk
@@ -43,7 +73,7 @@ class StreamBlocks:
 
     def first_at_least(self, size_bytes: int) -> Block | None:
         """First block of this size or more (``lower_bound``)."""
-        key = size_bytes << SIZE_SHIFT
+        key = size_bytes << self._size_shift
         chunks = self._chunks
         number = 0 if len(chunks) == 1 else bisect_right(self._bounds, key) - 1
         chunk = chunks[number]
@@ -67,7 +97,7 @@ class StreamBlocks:
 
     def before(self, size_bytes: int) -> Iterator[Block]:
         """Blocks below a size, from the largest down. The block last given may be removed."""
-        key = size_bytes << SIZE_SHIFT
+        key = size_bytes << self._size_shift
         number = bisect_right(self._bounds, key) - 1
         while number >= 0:
             chunk = self._chunks[number]
@@ -82,7 +112,7 @@ class StreamBlocks:
 
     def insert(self, block: Block) -> None:
         """Add a free block."""
-        key = block.free_key = free_key(block)
+        key = block.free_key = self._key_of(block)
         self._blocks[key] = block
         chunks = self._chunks
         number = 0 if len(chunks) == 1 else bisect_right(self._bounds, key) - 1
@@ -111,13 +141,14 @@ class StreamBlocks:
 class FreeBlocks:
     """Free blocks by stream. Streams never share them: the key of PyTorch's set starts with it."""
 
-    __slots__ = ("_streams",)
+    __slots__ = ("_order", "_streams")
 
-    def __init__(self) -> None:
+    def __init__(self, order: SearchOrder = SEARCH_ORDERS[TieBreak.ADDRESS]) -> None:
+        self._order = order
         self._streams: dict[int, StreamBlocks] = {}
 
     def __iter__(self) -> Iterator[Block]:
-        """Blocks in set order: stream, size, address. Not to be changed meanwhile."""
+        """Blocks in set order: stream, size, tie-break. Not to be changed meanwhile."""
         for stream in sorted(self._streams):
             yield from self._streams[stream]
 
@@ -128,7 +159,7 @@ class FreeBlocks:
         """Blocks of one stream; the collection is live."""
         blocks = self._streams.get(stream)
         if blocks is None:
-            blocks = self._streams[stream] = StreamBlocks()
+            blocks = self._streams[stream] = StreamBlocks(self._order)
         return blocks
 
     def insert(self, block: Block) -> None:

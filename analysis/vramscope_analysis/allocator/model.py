@@ -1,29 +1,23 @@
-"""The allocator itself: what ``malloc``, ``free`` and ``empty_cache`` do, and in which order."""
+"""The allocator itself: what a program calls, and what it can ask."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any
 
+from vramscope_analysis.allocator.active_blocks import ActiveBlocks
 from vramscope_analysis.allocator.address_space import AddressSpace, FirstFitAddresses
 from vramscope_analysis.allocator.block import Block
-from vramscope_analysis.allocator.cache_release import (
-    collect_garbage,
-    release_blocks,
-    release_oversize_blocks,
-)
+from vramscope_analysis.allocator.cached_memory import CachedMemory
 from vramscope_analysis.allocator.counters import Counters
-from vramscope_analysis.allocator.device_memory import DeviceMemory
-from vramscope_analysis.allocator.errors import OutOfMemoryError
-from vramscope_analysis.allocator.events import EventCallback
-from vramscope_analysis.allocator.expandable_memory import ExpandableMemory
-from vramscope_analysis.allocator.pool import BlockPool, should_split
-from vramscope_analysis.allocator.rounding import is_small_size, round_size, segment_size
+from vramscope_analysis.allocator.events import EventCallback, PoolId
+from vramscope_analysis.allocator.new_memory import NewMemory, Request
+from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
+from vramscope_analysis.allocator.rounding import SMALL_BYTES, round_size
 from vramscope_analysis.allocator.settings import AllocatorSettings
 from vramscope_analysis.allocator.snapshot import segment_entries
 from vramscope_analysis.allocator.state import AllocatorState
-
-MODELLED_VERSION: Final = (2, 11)
-"""Newest torch whose rules the model follows (blocks of equal size are taken by address)."""
+from vramscope_analysis.allocator.version_rules import DEFAULT_VERSION, Version, rules_of
 
 
 class CachingAllocator:
@@ -31,8 +25,8 @@ class CachingAllocator:
 
     Args:
         capacity_bytes: what the device has for this process; ``None``: it never runs out.
-        limit_bytes: the process's own cap below that (``set_per_process_memory_fraction``).
         settings: as ``PYTORCH_CUDA_ALLOC_CONF`` would give them.
+        limit_bytes: the process's own cap below that (``set_per_process_memory_fraction``).
         version: torch release to follow, as (major, minor).
         addresses: where segments are placed; first fit by default.
         on_event: called for every entry that PyTorch would write to its trace.
@@ -47,54 +41,70 @@ class CachingAllocator:
         settings: AllocatorSettings | None = None,
         *,
         limit_bytes: int | None = None,
-        version: tuple[int, int] = MODELLED_VERSION,
+        version: Version = DEFAULT_VERSION,
         addresses: AddressSpace | None = None,
         on_event: EventCallback | None = None,
     ) -> None:
-        if not (2, 4) <= version <= MODELLED_VERSION:
-            raise ValueError(
-                f"expected a torch version from 2.4 to 2.11, got {version[0]}.{version[1]}"
-            )
-        self.settings = settings if settings is not None else AllocatorSettings()
+        self.version = version
         self._state = AllocatorState(
-            self.settings,
+            settings if settings is not None else AllocatorSettings(),
+            rules_of(version),
             capacity_bytes=capacity_bytes,
             limit_bytes=limit_bytes,
             addresses=addresses if addresses is not None else FirstFitAddresses(),
             on_event=on_event,
         )
-        self.counters: Counters = self._state.counters
-        self._device = DeviceMemory(self._state)
-        self._expandable = ExpandableMemory(self._state)
-        self._on_event = on_event
-        self._small = BlockPool(is_small=True, counters=self.counters)
-        self._large = BlockPool(is_small=False, counters=self.counters)
-        self._pending: dict[Block, None] = {}  # in the order in which they were freed
+        self._cached = CachedMemory(self._state)
+        self._pools = self._cached.private
+        self._active = ActiveBlocks(self._state, self._pools)
+        self._new_memory = NewMemory(self._state, self._cached, self._active)
+        fraction = self.settings.per_process_memory_fraction
+        if limit_bytes is None and fraction < 1.0 and self._state.rules.fraction_is_option:
+            self.set_memory_fraction(fraction)
 
     # ------------------------------------------------------------------------- what tensors do
 
-    def malloc(self, size_bytes: int, stream: int = 0) -> Block:
+    def malloc(self, size_bytes: int, stream: int = 0, pool_id: PoolId | None = None) -> Block:
         """Hand out a block (``DeviceCachingAllocator::malloc``).
+
+        Args:
+            size_bytes: at least 1: PyTorch asks for nothing when a tensor is empty.
+            stream: stream that the tensor belongs to.
+            pool_id: the pool to take it from; ``None``: what a begun scope says, else the
+                default pool. A pool that nobody made is made.
 
         Raises:
             OutOfMemoryError: nothing fits, also after the whole cache was released.
+            ValueError: a size below 1.
         """
-        settings = self.settings
+        if size_bytes < 1:
+            raise ValueError(f"expected a size of at least 1 byte, got {size_bytes}")
+        state = self._state
+        cached = self._cached
+        if self._active.deferred and not self._pools.holds_back:
+            self._active.settle_deferred()
+        settings = state.settings
         rounded = round_size(size_bytes, settings)
-        pool = self._small if is_small_size(rounded) else self._large
-        if self._state.counts_searches:
+        is_small = rounded <= SMALL_BYTES
+        if pool_id is None and not self._pools.scopes:
+            pool = cached.small if is_small else cached.large
+        else:
+            pool = cached.pool_for(pool_id, stream, is_small=is_small)
+        expandable = settings.expandable_segments
+        if expandable and pool.owner is not None and pool.owner.has_allocator:
+            expandable = False
+        if state.counts_searches:
             pool.searches += 1
-        block = pool.take_best_fit(
-            rounded, stream, settings, expandable=settings.expandable_segments
-        )
+        block = pool.take_best_fit(rounded, stream, settings, expandable=expandable)
         if block is None:
-            block = self._find_new_block(pool, size_bytes, rounded, stream)
-        return self._hand_out(block, rounded, size_bytes)
+            request = Request(pool, size_bytes, rounded, stream, expandable)
+            block = self._new_memory.block_for(request)
+            expandable = request.expandable
+        return self._active.hand_out(block, rounded, size_bytes, expandable=expandable)
 
     def record_stream(self, block: Block, stream: int) -> None:
         """Another stream uses the block: its free waits for :meth:`complete_free`."""
-        if stream != block.stream:
-            block.stream_uses |= {stream}
+        self._active.record_stream(block, stream)
 
     def free(self, block: Block) -> None:
         """Give a block back (``DeviceCachingAllocator::free``).
@@ -102,63 +112,160 @@ class CachingAllocator:
         Raises:
             ValueError: the block is not handed out.
         """
-        if not block.allocated:
-            raise ValueError(f"expected an allocated block, got {block!r}")
-        block.allocated = False
-        size_bytes = block.size_bytes
-        pool = block.pool
-        pool.stats.free_requested(size_bytes)
-        pool.stats_all.free_requested(size_bytes)
-        if size_bytes >= self.settings.max_split_size_bytes:
-            self.counters.oversize_allocations.decrease(1)
-        if self._on_event is not None:
-            self._on_event(
-                "free_requested", block.address, block.requested_bytes, block.stream, pool.pool_id
-            )
-        if block.stream_uses:
-            block.pending = True
-            self._pending[block] = None
-        else:
-            self._free_block(block)
+        self._active.free(block)
 
     def complete_free(self, block: Block) -> None:
         """The other streams are done with a freed block (``process_events``).
 
-        When that is, only the device knows: the caller says it.
+        When that is, only the device knows: the caller says it. A release of the whole cache
+        waits for all of them by itself, in the order in which they were freed.
+
+        Raises:
+            ValueError: the block waits for nothing.
         """
-        del self._pending[block]
-        block.pending = False
-        block.stream_uses = frozenset()
-        self._free_block(block)
+        self._active.complete(block)
+
+    # -------------------------------------------------------------------------- private pools
+
+    def create_pool(
+        self,
+        pool_id: PoolId,
+        *,
+        use_on_oom: bool = False,
+        no_split: bool = False,
+        has_allocator: bool = False,
+    ) -> None:
+        """Make a private pool, or use it once more (``createOrIncrefPool``).
+
+        Args:
+            pool_id: its id, not (0, 0).
+            use_on_oom: its free blocks help when the default pools get no memory (2.8+).
+            no_split: only whole segments are handed out (2.10+).
+            has_allocator: its memory comes from an allocator of the user's.
+
+        Raises:
+            ValueError: the id of the default pool, or of one that was released and still
+                holds memory.
+        """
+        self._pools.create(pool_id, has_allocator=has_allocator)
+        if use_on_oom:
+            self._pools.used_on_oom[pool_id] = None
+        if no_split:
+            self._pools.never_split(pool_id)
+
+    def release_pool(self, pool_id: PoolId) -> None:
+        """Use a private pool once less; unused ones may give their memory back (``releasePool``).
+
+        Raises:
+            ValueError: nobody uses that pool.
+        """
+        self._pools.release(pool_id)
+
+    def begin_allocate_to_pool(
+        self, pool_id: PoolId, *, is_capture: bool = False, streams: Iterable[int] | None = None
+    ) -> None:
+        """Take memory from a private pool from now on (``beginAllocateToPool``).
+
+        Args:
+            pool_id: the pool, which is used once more.
+            is_capture: whether a CUDA graph is captured (from 2.13 on that makes a difference).
+            streams: streams whose requests are meant; ``None``: all.
+
+        Raises:
+            ValueError: that is so already.
+        """
+        self._pools.begin(pool_id, is_capture=is_capture, streams=streams)
+
+    def end_allocate_to_pool(self, pool_id: PoolId) -> None:
+        """Take memory from that pool no longer (``endAllocateToPool``). It stays in use.
+
+        Raises:
+            ValueError: none was taken from it.
+        """
+        self._pools.end(pool_id)
 
     # -------------------------------------------------------------------------- what users do
 
-    def empty_cache(self) -> None:
-        """Give every unused segment back to the device (``emptyCache``)."""
-        self._release_cached_blocks()
+    def empty_cache(self, pool_id: PoolId = DEFAULT_POOL_ID) -> None:
+        """Give every unused segment back to the device (``emptyCache``).
+
+        Args:
+            pool_id: a private pool that is no longer used; (0, 0): all that may be released.
+
+        Raises:
+            RuntimeError: during a capture, in releases that refuse that (up to 2.7).
+        """
+        self._cached.release(self._active, pool_id)
+
+    def set_settings(self, settings: AllocatorSettings) -> None:
+        """Change the options (``_set_allocator_settings``). They hold from the next call on."""
+        self._state.settings = settings
+
+    def set_limit(self, limit_bytes: int | None) -> None:
+        """Change the process's own cap. Nothing is released until the next request."""
+        self._state.limit_bytes = limit_bytes
+
+    def set_memory_fraction(self, fraction: float) -> None:
+        """Set the cap as a part of the device (``set_per_process_memory_fraction``).
+
+        Raises:
+            ValueError: not from 0 to 1, or the device has no end.
+        """
+        if not 0.0 <= fraction <= 1.0:
+            raise ValueError(f"expected a fraction from 0 to 1, got {fraction}")
+        if self.capacity_bytes is None:
+            raise ValueError("expected a device with a capacity, got one without an end")
+        lifted = fraction >= 1.0 and self._state.rules.full_fraction_lifts_limit
+        self.set_limit(None if lifted else int(fraction * self.capacity_bytes))
+
+    def set_capacity(self, capacity_bytes: int | None) -> None:
+        """Change what the device has for this process; ``None``: it never runs out."""
+        self._state.capacity_bytes = capacity_bytes
 
     def reset_peaks(self) -> None:
         """Set every peak to its current value (``resetPeakStats``)."""
         self.counters.reset_peaks()
 
+    def reset_accumulated(self) -> None:
+        """Begin every total anew (``resetAccumulatedStats``)."""
+        self.counters.reset_accumulated()
+
+    # ------------------------------------------------------------------------- what it answers
+
     def memory_stats(self) -> dict[str, Any]:
         """Counters as ``torch._C._cuda_memoryStats`` returns them."""
         return self.counters.as_dict()
 
-    def segments(self) -> list[dict[str, Any]]:
-        """Segments with their blocks as ``torch.cuda.memory_snapshot()`` returns them."""
-        return segment_entries(
-            [*self._device.segments.values(), *self._expandable.segments.values()]
-        )
+    def segments(self, pool_id: PoolId = DEFAULT_POOL_ID) -> list[dict[str, Any]]:
+        """Segments with their blocks as ``torch.cuda.memory_snapshot()`` returns them.
+
+        Args:
+            pool_id: a private pool; (0, 0): all segments.
+        """
+        cached = self._cached
+        segments = [*cached.device.segments.values(), *cached.expandable.segments.values()]
+        if pool_id != DEFAULT_POOL_ID:
+            segments = [segment for segment in segments if segment.pool.pool_id == pool_id]
+        return segment_entries(segments)
+
+    @property
+    def counters(self) -> Counters:
+        """Every counter."""
+        return self._state.counters
+
+    @property
+    def settings(self) -> AllocatorSettings:
+        """Options that hold now."""
+        return self._state.settings
 
     @property
     def on_event(self) -> EventCallback | None:
         """Called for every entry that PyTorch would write to its trace."""
-        return self._on_event
+        return self._state.on_event
 
     @on_event.setter
     def on_event(self, callback: EventCallback | None) -> None:
-        self._on_event = self._state.on_event = callback
+        self._state.on_event = callback
 
     @property
     def reserved_bytes(self) -> int:
@@ -184,124 +291,3 @@ class CachingAllocator:
     def allowed_bytes(self) -> int | None:
         """Most that may be held from the device: limit or capacity. ``None``: no end."""
         return self._state.allowed_bytes
-
-    # ------------------------------------------------------------------------------- the rules
-
-    def _find_new_block(self, pool: BlockPool, size_bytes: int, rounded: int, stream: int) -> Block:
-        """What ``malloc`` tries after a miss, in its order."""
-        if self._state.counts_searches:
-            self._collect_garbage()
-        block = self._take_new(pool, rounded, stream)
-        if block is None and release_oversize_blocks(
-            pool, rounded, stream, self.settings, self._device
-        ):
-            block = self._take_new(pool, rounded, stream)
-        if block is None:
-            self._release_cached_blocks()
-            self.counters.num_alloc_retries += 1
-            block = self._take_new(pool, rounded, stream)
-        if block is None:
-            raise self._out_of_memory(pool, size_bytes, rounded, stream)
-        return block
-
-    def _take_new(self, pool: BlockPool, rounded: int, stream: int) -> Block | None:
-        """Take memory from the device, if the limit allows it (``alloc_block``)."""
-        segment_bytes = segment_size(rounded, self.settings)
-        if not self._state.within_limit(segment_bytes):
-            return None
-        if self.settings.expandable_segments:
-            return self._expandable.take(pool, rounded, stream)
-        return self._device.take(pool, segment_bytes, stream)
-
-    def _out_of_memory(
-        self, pool: BlockPool, size_bytes: int, rounded: int, stream: int
-    ) -> OutOfMemoryError:
-        self.counters.num_ooms += 1
-        # Without an end of the device the limit has bound (or a request larger than any device).
-        allowed_bytes = self.reserved_bytes if self.allowed_bytes is None else self.allowed_bytes
-        capacity_bytes = allowed_bytes if self.capacity_bytes is None else self.capacity_bytes
-        error = OutOfMemoryError(
-            requested_bytes=size_bytes,
-            segment_bytes=segment_size(rounded, self.settings),
-            capacity_bytes=capacity_bytes,
-            allowed_bytes=allowed_bytes,
-            reserved_bytes=self.reserved_bytes,
-            allocated_bytes=self.allocated_bytes,
-            largest_free_bytes=pool.free.largest(stream),
-            stream=stream,
-        )
-        self._state.emit("oom", error.free_bytes, rounded, stream, pool.pool_id)
-        return error
-
-    def _hand_out(self, block: Block, rounded: int, size_bytes: int) -> Block:
-        """Split a block if it pays, and count what is handed out (``alloc_found_block``)."""
-        pool = block.pool
-        settings = self.settings
-        is_expandable = block.segment.is_expandable
-        was_split = block.prev is not None or block.next is not None
-        if should_split(block, rounded, settings, expandable=settings.expandable_segments):
-            remaining = block
-            block = block.segment.split(block, rounded)
-            pool.insert(remaining)
-            if is_expandable:
-                pass  # its pages can always go back: no piece counts as a split one
-            elif was_split:
-                self._inactive_split_changed(pool, 0, -rounded)
-            else:
-                self._inactive_split_changed(pool, 1, remaining.size_bytes)
-        elif was_split and not is_expandable:
-            self._inactive_split_changed(pool, -1, -block.size_bytes)
-        block.allocated = True
-        block.requested_bytes = size_bytes
-        pool.stats.block_allocated(block.size_bytes, size_bytes)
-        pool.stats_all.block_allocated(block.size_bytes, size_bytes)
-        if block.size_bytes >= settings.max_split_size_bytes:
-            self.counters.oversize_allocations.increase(1)
-        if self._on_event is not None:
-            self._on_event("alloc", block.address, size_bytes, block.stream, pool.pool_id)
-        return block
-
-    def _free_block(self, block: Block) -> None:
-        """Join a block with its free neighbours and make it available (``free_block``)."""
-        pool = block.pool
-        size_bytes = block.size_bytes
-        requested_bytes = block.requested_bytes
-        if self._on_event is not None:
-            self._on_event(
-                "free_completed", block.address, requested_bytes, block.stream, pool.pool_id
-            )
-        blocks_change = bytes_change = 0
-        for neighbour in (block.prev, block.next):
-            absorbed_bytes = pool.absorb(block, neighbour)
-            if absorbed_bytes:
-                blocks_change -= 1
-                bytes_change -= absorbed_bytes
-        pool.insert(block)
-        if block.prev is not None or block.next is not None:
-            blocks_change += 1
-            bytes_change += block.size_bytes
-        if (blocks_change or bytes_change) and not block.segment.is_expandable:
-            self._inactive_split_changed(pool, blocks_change, bytes_change)
-        pool.stats.free_completed(size_bytes, requested_bytes)
-        pool.stats_all.free_completed(size_bytes, requested_bytes)
-
-    def _inactive_split_changed(self, pool: BlockPool, blocks: int, size_bytes: int) -> None:
-        pool.stats.inactive_split_changed(blocks, size_bytes)
-        pool.stats_all.inactive_split_changed(blocks, size_bytes)
-
-    # ------------------------------------------------------------ giving back to the device
-
-    def _release_cached_blocks(self) -> None:
-        """Wait for pending frees, then release all that is free (``release_cached_blocks``)."""
-        self.counters.num_sync_all_streams += 1
-        for block in list(self._pending):
-            self.complete_free(block)
-        for pool in (self._large, self._small):
-            release_blocks(pool, self._device, self._expandable)
-
-    def _collect_garbage(self) -> None:
-        """Release old blocks above the threshold (``garbage_collect_cached_blocks``)."""
-        threshold = self.settings.garbage_collection_threshold
-        excess_bytes = self.reserved_bytes - int(threshold * (self.limit_bytes or 0))
-        if excess_bytes > 0:
-            collect_garbage(self._large, excess_bytes, self._device)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.counters import Counters, StatGroup
 from vramscope_analysis.allocator.events import PoolId
-from vramscope_analysis.allocator.free_blocks import FreeBlocks, StreamBlocks
+from vramscope_analysis.allocator.free_blocks import SEARCH_ORDERS, FreeBlocks, StreamBlocks
 from vramscope_analysis.allocator.rounding import MIN_BLOCK_BYTES, SMALL_BYTES
 from vramscope_analysis.allocator.settings import AllocatorSettings
 from vramscope_analysis.allocator.unmapped_blocks import UnmappedBlocks
+from vramscope_analysis.allocator.version_rules import TieBreak
 
-DEFAULT_POOL_ID: Final = (0, 0)
+if TYPE_CHECKING:
+    from vramscope_analysis.allocator.private_pools import PrivatePool
+
+DEFAULT_POOL_ID: Final[PoolId] = (0, 0)
 """``segment_pool_id`` of what belongs to no CUDA graph and no MemPool."""
 
 
@@ -21,11 +26,21 @@ class BlockPool:
 
     ``whole`` holds those free blocks that are a segment of their own, by the time of their
     insertion: only these can go back to the device, and the order gives their age.
+
+    Args:
+        is_small: whether it serves requests up to 1 MiB.
+        counters: what its changes are counted in.
+        owner: the private pool that it is a half of; ``None``: the default pool.
+        tie_break: which of several free blocks of equal size is taken.
+        block_numbers: where new blocks get their number from, if that breaks ties.
     """
 
     __slots__ = (
+        "block_numbers",
         "free",
         "is_small",
+        "never_splits",
+        "owner",
         "pool_id",
         "searches",
         "stats",
@@ -36,11 +51,20 @@ class BlockPool:
     )
 
     def __init__(
-        self, *, is_small: bool, counters: Counters, pool_id: PoolId = DEFAULT_POOL_ID
+        self,
+        *,
+        is_small: bool,
+        counters: Counters,
+        owner: PrivatePool | None = None,
+        tie_break: TieBreak = TieBreak.ADDRESS,
+        block_numbers: Iterator[int] | None = None,
     ) -> None:
         self.is_small = is_small
-        self.pool_id = pool_id
-        self.free = FreeBlocks()
+        self.owner = owner
+        self.pool_id = DEFAULT_POOL_ID if owner is None else owner.pool_id
+        self.never_splits = False
+        self.block_numbers = block_numbers
+        self.free = FreeBlocks(SEARCH_ORDERS[tie_break])
         self.unmapped = UnmappedBlocks()
         self.whole: dict[Block, None] = {}
         self.whole_bases = 0  # sum of their gc_count_base
@@ -156,6 +180,8 @@ def should_split(
     block: Block, size_bytes: int, settings: AllocatorSettings, *, expandable: bool = False
 ) -> bool:
     """Whether what is left of a block becomes a free block (``should_split``)."""
+    if block.pool.never_splits:
+        return False
     remaining = block.size_bytes - size_bytes
     if expandable or block.pool.is_small:
         return remaining >= MIN_BLOCK_BYTES

@@ -14,14 +14,25 @@ if TYPE_CHECKING:
 class Segment:
     """A range of addresses that belongs to one stream and one pool, whole in blocks."""
 
-    __slots__ = ("address", "first", "is_expandable", "pool", "size_bytes", "stream")
+    __slots__ = (
+        "address",
+        "first",
+        "is_expandable",
+        "pool",
+        "registration",
+        "size_bytes",
+        "stream",
+    )
 
-    def __init__(self, address: int, size_bytes: int, stream: int, pool: BlockPool) -> None:
+    def __init__(
+        self, address: int, size_bytes: int, stream: int, pool: BlockPool, registration: int = 0
+    ) -> None:
         self.address = address
         self.size_bytes = size_bytes
         self.stream = stream
         self.pool = pool
         self.is_expandable = False
+        self.registration = registration  # in the order in which memory came from the device
         self.first = Block(address, size_bytes, stream, pool, self)
 
     def blocks(self) -> Iterator[Block]:
@@ -83,9 +94,16 @@ class ExpandableSegment(Segment):
     __slots__ = ("page_bytes",)
 
     def __init__(
-        self, address: int, size_bytes: int, stream: int, pool: BlockPool, page_bytes: int
+        self,
+        address: int,
+        size_bytes: int,
+        stream: int,
+        pool: BlockPool,
+        registration: int = 0,
+        *,
+        page_bytes: int,
     ) -> None:
-        super().__init__(address, size_bytes, stream, pool)
+        super().__init__(address, size_bytes, stream, pool, registration)
         self.is_expandable = True
         self.page_bytes = page_bytes
         self.first.mapped = False

@@ -26,6 +26,9 @@ class AllocatorSettings:
         large_segment_bytes: segment size for requests between 1 MiB and 10 MiB, and the size of
             the pages of expandable segments in the large pool.
         expandable_segments: map memory into ranges page by page, in place of whole segments.
+        per_process_memory_fraction: part of the device that the process may take, read when the
+            allocator is made (2.10+) and by ``throw_on_cudamalloc_oom``.
+        throw_on_cudamalloc_oom: refuse what exceeds that part before the device is asked (2.12+).
     """
 
     roundup_power2_divisions: tuple[int, ...] = (0,) * POWER2_DIVISION_SLOTS
@@ -34,6 +37,8 @@ class AllocatorSettings:
     garbage_collection_threshold: float = 0.0
     large_segment_bytes: int = 20 * MIB
     expandable_segments: bool = False
+    per_process_memory_fraction: float = 1.0
+    throw_on_cudamalloc_oom: bool = False
 
     def __post_init__(self) -> None:
         if len(self.roundup_power2_divisions) != POWER2_DIVISION_SLOTS:
@@ -48,4 +53,9 @@ class AllocatorSettings:
             raise ValueError(
                 "expected a garbage_collection_threshold of at least 0 and below 1, "
                 f"got {self.garbage_collection_threshold}"
+            )
+        if not 0.0 <= self.per_process_memory_fraction <= 1.0:
+            raise ValueError(
+                "expected a per_process_memory_fraction from 0 to 1, "
+                f"got {self.per_process_memory_fraction}"
             )

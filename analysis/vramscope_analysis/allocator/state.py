@@ -2,39 +2,79 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 from vramscope_analysis.allocator.address_space import AddressSpace
-from vramscope_analysis.allocator.counters import Counters
+from vramscope_analysis.allocator.counters import Counters, Stat
 from vramscope_analysis.allocator.events import EventCallback, PoolId
+from vramscope_analysis.allocator.pool import BlockPool
+from vramscope_analysis.allocator.private_pools import PrivatePool
 from vramscope_analysis.allocator.settings import AllocatorSettings
+from vramscope_analysis.allocator.version_rules import TieBreak, VersionRules
 
 
 class AllocatorState:
     """Settings, limits, counters and the way out for events of one device's allocator."""
 
     __slots__ = (
+        "_limit_bytes",
+        "_settings",
         "addresses",
+        "block_numbers",
         "capacity_bytes",
         "counters",
-        "limit_bytes",
+        "counts_searches",
+        "memory_numbers",
         "on_event",
-        "settings",
+        "rules",
     )
 
     def __init__(
         self,
         settings: AllocatorSettings,
+        rules: VersionRules,
         *,
         capacity_bytes: int | None,
         limit_bytes: int | None,
         addresses: AddressSpace,
         on_event: EventCallback | None,
     ) -> None:
-        self.settings = settings
+        self._settings = settings
+        self._limit_bytes = limit_bytes
+        self.rules = rules
         self.capacity_bytes = capacity_bytes
-        self.limit_bytes = limit_bytes
         self.addresses = addresses
         self.on_event = on_event
-        self.counters = Counters(settings.max_split_size_bytes)
+        self.counters = Counters(
+            settings.max_split_size_bytes,
+            rejections=rules.counts_rejections,
+            private_pools=rules.counts_private_pools,
+        )
+        numbers_blocks = rules.tie_break is TieBreak.OLDEST_BLOCK
+        self.block_numbers: Iterator[int] | None = itertools.count() if numbers_blocks else None
+        self.memory_numbers: Iterator[int] = itertools.count()
+        self._limits_changed()
+
+    @property
+    def settings(self) -> AllocatorSettings:
+        """Options that hold now."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: AllocatorSettings) -> None:
+        self._settings = settings
+        self._limits_changed()
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """The process's own cap (``allowed_memory_maximum``)."""
+        return self._limit_bytes
+
+    @limit_bytes.setter
+    def limit_bytes(self, limit_bytes: int | None) -> None:
+        self._limit_bytes = limit_bytes
+        self._limits_changed()
 
     @property
     def reserved_bytes(self) -> int:
@@ -44,19 +84,14 @@ class AllocatorState:
     @property
     def allowed_bytes(self) -> int | None:
         """Most that may be held: the limit or all that the device has. ``None``: no end."""
-        capacity, limit = self.capacity_bytes, self.limit_bytes
+        capacity, limit = self.capacity_bytes, self._limit_bytes
         if capacity is None or limit is None:
             return capacity if limit is None else limit
         return min(limit, capacity)
 
-    @property
-    def counts_searches(self) -> bool:
-        """Whether blocks age, for a threshold that is a part of the limit (``get_free_block``)."""
-        return self.limit_bytes is not None and self.settings.garbage_collection_threshold > 0
-
     def within_limit(self, size_bytes: int) -> bool:
         """Whether the process may take that much more (``alloc_block``)."""
-        limit = self.limit_bytes
+        limit = self._limit_bytes
         return limit is None or self.reserved_bytes + size_bytes <= limit
 
     def on_device(self, size_bytes: int) -> bool:
@@ -64,9 +99,32 @@ class AllocatorState:
         capacity = self.capacity_bytes
         return capacity is None or self.reserved_bytes + size_bytes <= capacity
 
+    def new_pool(self, owner: PrivatePool | None, is_small: bool) -> BlockPool:
+        """An empty pool of this allocator."""
+        return BlockPool(
+            is_small=is_small,
+            counters=self.counters,
+            owner=owner,
+            tie_break=self.rules.tie_break,
+            block_numbers=self.block_numbers,
+        )
+
+    def reserved_stats(self, pool: BlockPool) -> tuple[Stat, ...]:
+        """Where a change of a pool's reserved bytes is counted."""
+        stats = (pool.stats_all.reserved_bytes, pool.stats.reserved_bytes)
+        if pool.owner is None:
+            return stats
+        kind = "small_pool" if pool.is_small else "large_pool"
+        return stats + self.counters.private_reserved(pool.pool_id, kind)
+
     def emit(
         self, action: str, address: int, size_bytes: int, stream: int, pool_id: PoolId
     ) -> None:
         """Report one trace entry (``record_trace``)."""
         if self.on_event is not None:
             self.on_event(action, address, size_bytes, stream, pool_id)
+
+    def _limits_changed(self) -> None:
+        # Blocks age only for a threshold that is a part of the limit (``get_free_block``).
+        threshold = self._settings.garbage_collection_threshold
+        self.counts_searches = self._limit_bytes is not None and threshold > 0

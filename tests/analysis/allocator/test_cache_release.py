@@ -13,6 +13,7 @@ from vramscope_analysis.allocator.device_memory import DeviceMemory
 from vramscope_analysis.allocator.expandable_memory import ExpandableMemory
 from vramscope_analysis.allocator.pool import BlockPool
 from vramscope_analysis.allocator.state import AllocatorState
+from vramscope_analysis.allocator.version_rules import rules_of
 
 MIB = 1 << 20
 
@@ -25,6 +26,7 @@ class Memory:
         self.released: list[tuple[str, int]] = []
         state = AllocatorState(
             self.settings,
+            rules_of((2, 11)),
             capacity_bytes=None,
             limit_bytes=None,
             addresses=FirstFitAddresses(0),

@@ -31,13 +31,13 @@ def test_an_unset_max_split_size_reads_as_pytorch_writes_it() -> None:
 def test_every_peak_is_reset() -> None:
     counters = Counters(UNLIMITED)
     for group in (counters.all, counters.small_pool, counters.large_pool):
-        group.segment_allocated(100)
+        group.reserved_bytes.increase(100)
         group.block_allocated(60, 50)
         group.inactive_split_changed(1, 40)
         group.inactive_split_changed(-1, -40)
         group.free_requested(60)
         group.free_completed(60, 50)
-        group.segment_freed(100)
+        group.reserved_bytes.decrease(100)
     for stat in (counters.oversize_allocations, counters.oversize_segments):
         stat.increase(1)
         stat.decrease(1)
@@ -51,3 +51,33 @@ def test_every_peak_is_reset() -> None:
     assert {k: v for k, v in after.items() if not k.endswith(".peak")} == {
         k: v for k, v in before.items() if not k.endswith(".peak")
     }
+
+
+def test_totals_begin_anew() -> None:
+    counters = Counters(UNLIMITED, rejections=True)
+    counters.all.block_allocated(60, 50)
+    counters.all.free_requested(60)
+    counters.oversize_segments.increase(3)
+    counters.num_ooms = counters.num_oom_rejections = counters.num_device_alloc = 4
+
+    counters.reset_accumulated()
+
+    after = flatten(counters.as_dict())
+    assert {v for k, v in after.items() if k.endswith((".allocated", ".freed"))} == {0}
+    assert {v for k, v in after.items() if k.startswith("num_")} == {0}
+    assert after["active_bytes.all.current"] == after["active_bytes.all.peak"] == 60
+    assert after["oversize_segments.current"] == 3
+
+
+def test_newer_releases_have_more_counters() -> None:
+    counters = Counters(UNLIMITED, rejections=True, private_pools=True)
+    assert counters.as_dict()["num_oom_rejections"] == 0
+    assert counters.as_dict()["reserved_bytes_by_private_pools"] == {}
+
+    for stat in counters.private_reserved((0, 7), "small_pool"):
+        stat.increase(512)
+
+    private = counters.as_dict()["reserved_bytes_by_private_pools"]
+    assert private[0, 7]["all"] == private[0, 7]["small_pool"]
+    assert private[0, 7]["small_pool"]["peak"] == 512
+    assert private[0, 7]["large_pool"]["current"] == 0

@@ -4,6 +4,7 @@ from vramscope_analysis.allocator import AllocatorSettings, FirstFitAddresses
 from vramscope_analysis.allocator.device_memory import DeviceMemory
 from vramscope_analysis.allocator.pool import BlockPool
 from vramscope_analysis.allocator.state import AllocatorState
+from vramscope_analysis.allocator.version_rules import rules_of
 
 MIB = 1 << 20
 
@@ -12,6 +13,7 @@ def test_segments_are_taken_up_to_the_capacity_and_given_back() -> None:
     events: list[tuple[str, int, int, int, tuple[int, int]]] = []
     state = AllocatorState(
         AllocatorSettings(max_split_size_bytes=30 * MIB),
+        rules_of((2, 11)),
         capacity_bytes=50 * MIB,
         limit_bytes=None,
         addresses=FirstFitAddresses(0),

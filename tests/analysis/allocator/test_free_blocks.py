@@ -2,12 +2,20 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.counters import Counters
-from vramscope_analysis.allocator.free_blocks import CHUNK_KEYS, FreeBlocks, StreamBlocks
+from vramscope_analysis.allocator.free_blocks import (
+    CHUNK_KEYS,
+    SEARCH_ORDERS,
+    FreeBlocks,
+    StreamBlocks,
+)
 from vramscope_analysis.allocator.pool import BlockPool
 from vramscope_analysis.allocator.segment import Segment
 from vramscope_analysis.allocator.settings import UNLIMITED
+from vramscope_analysis.allocator.version_rules import TieBreak
 
 POOL = BlockPool(is_small=False, counters=Counters(UNLIMITED))
 
@@ -60,7 +68,7 @@ def test_many_blocks_keep_their_order_while_they_come_and_go() -> None:
     generator = random.Random(4)
     sizes = [generator.randrange(1, 1 << 20) for _ in range(5 * CHUNK_KEYS)]
     blocks = [block(address, size) for address, size in enumerate(sizes)]
-    stream = StreamBlocks()
+    stream = StreamBlocks(SEARCH_ORDERS[TieBreak.ADDRESS])
     for entry in blocks:
         stream.insert(entry)
     kept = sorted(blocks[::7], key=lambda entry: (entry.size_bytes, entry.address))
@@ -78,3 +86,25 @@ def test_many_blocks_keep_their_order_while_they_come_and_go() -> None:
     for entry in kept:
         stream.remove(entry)
     assert (list(stream), stream.last(), stream.first_at_least(0)) == ([], None, None)
+
+
+@pytest.mark.parametrize(
+    ("tie_break", "order"),
+    [
+        (TieBreak.ADDRESS, [0, 1, 2, 3]),
+        (TieBreak.OLDEST_BLOCK, [2, 1, 3, 0]),
+        (TieBreak.OLDEST_MEMORY, [1, 2, 3, 0]),
+    ],
+)
+def test_ties_are_broken_as_the_release_does(tie_break: TieBreak, order: list[int]) -> None:
+    free = FreeBlocks(SEARCH_ORDERS[tie_break])
+    blocks = [block(address, 1024) for address in (100, 200, 300, 400)]
+    # Numbers of the blocks; 100 to 300 lie in one piece of memory in the last case.
+    numbers = (9, 5, 4, 7) if tie_break is TieBreak.OLDEST_BLOCK else (9, 5, 5, 7)
+    for entry, number in zip(blocks, numbers, strict=True):
+        entry.registration = number
+        free.insert(entry)
+
+    assert [blocks.index(entry) for entry in free] == order
+    assert free.of_stream(0).first_at_least(1024) is blocks[order[0]]
+    assert free.of_stream(0).first_at_least(1025) is None

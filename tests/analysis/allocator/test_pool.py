@@ -91,7 +91,7 @@ def test_only_blocks_that_are_a_whole_segment_are_kept_as_such() -> None:
 
 def expandable_blocks(pool: BlockPool) -> tuple[Block, Block]:
     """A free block in the middle of a range, and one at its end that can grow."""
-    segment = ExpandableSegment(0, 100 * MIB, 0, pool, 20 * MIB)
+    segment = ExpandableSegment(0, 100 * MIB, 0, pool, page_bytes=20 * MIB)
     middle = segment.split(segment.first, 4 * MIB)
     used = segment.split(segment.first.next or middle, 10 * MIB)
     last = segment.split(used.next or used, 3 * MIB)

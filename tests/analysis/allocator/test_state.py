@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from vramscope_analysis.allocator import AllocatorSettings, FirstFitAddresses
+from vramscope_analysis.allocator.private_pools import PrivatePool
 from vramscope_analysis.allocator.state import AllocatorState
+from vramscope_analysis.allocator.version_rules import rules_of
 
 
 def new_state(
@@ -11,6 +13,7 @@ def new_state(
 ) -> AllocatorState:
     return AllocatorState(
         AllocatorSettings(garbage_collection_threshold=threshold),
+        rules_of((2, 11)),
         capacity_bytes=capacity_bytes,
         limit_bytes=limit_bytes,
         addresses=FirstFitAddresses(),
@@ -30,7 +33,7 @@ def test_the_lower_of_limit_and_capacity_is_allowed(
 
 def test_limit_and_device_are_asked_apart() -> None:
     state = new_state(100, 70)
-    state.counters.all.segment_allocated(50)
+    state.counters.all.reserved_bytes.increase(50)
 
     assert state.reserved_bytes == 50
     assert (state.within_limit(20), state.within_limit(21)) == (True, False)
@@ -43,3 +46,31 @@ def test_blocks_age_only_towards_a_limit() -> None:
     assert new_state(100, 70, threshold=0.5).counts_searches
     assert not new_state(100, 70).counts_searches
     assert not new_state(100, None, threshold=0.5).counts_searches
+
+
+def test_a_change_of_limit_or_threshold_lets_blocks_age_or_not() -> None:
+    state = new_state(100, None, threshold=0.5)
+    state.limit_bytes = 80
+    assert state.counts_searches
+
+    state.settings = AllocatorSettings()
+    assert not state.counts_searches
+
+
+def test_private_reserved_bytes_are_counted_twice_more() -> None:
+    state = new_state(None, None)
+    default = state.new_pool(None, True)
+    private = PrivatePool((3, 1), state.new_pool)
+
+    assert len(state.reserved_stats(default)) == 2
+    for stat in state.reserved_stats(private.large):
+        stat.increase(7)
+
+    groups = state.counters
+    assert (groups.all.reserved_bytes.current, groups.large_pool.reserved_bytes.current) == (7, 7)
+    kept = groups.reserved_by_private_pools[3, 1]
+    assert {kind: stat.current for kind, stat in kept.items()} == {
+        "all": 7,
+        "small_pool": 0,
+        "large_pool": 7,
+    }
