@@ -197,5 +197,7 @@ class Counters:
         for group in self._groups().values():
             for name in STAT_NAMES:
                 yield getattr(group, name)
+        for stats in self.reserved_by_private_pools.values():
+            yield from stats.values()
         yield self.oversize_allocations
         yield self.oversize_segments

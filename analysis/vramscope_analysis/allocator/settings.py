@@ -20,7 +20,8 @@ class AllocatorSettings:
     Args:
         roundup_power2_divisions: one entry per power of two from 1 MiB up; 0 means 512 B rounding.
         max_split_size_bytes: blocks of this size and more are neither split nor split for.
-        max_non_split_rounding_bytes: how much larger than an oversize request a block may be.
+        max_non_split_rounding_bytes: how much larger than an oversize request a block may be;
+            at least ``large_segment_bytes``.
         garbage_collection_threshold: fraction of the capacity above which old blocks are released
             before the device is asked for more; 0 is off.
         large_segment_bytes: segment size for requests between 1 MiB and 10 MiB, and the size of
@@ -41,6 +42,8 @@ class AllocatorSettings:
     throw_on_cudamalloc_oom: bool = False
 
     def __post_init__(self) -> None:
+        if self.max_non_split_rounding_bytes < self.large_segment_bytes:
+            object.__setattr__(self, "max_non_split_rounding_bytes", self.large_segment_bytes)
         if len(self.roundup_power2_divisions) != POWER2_DIVISION_SLOTS:
             raise ValueError(
                 f"expected {POWER2_DIVISION_SLOTS} roundup_power2_divisions, "

@@ -81,3 +81,16 @@ def test_newer_releases_have_more_counters() -> None:
     assert private[0, 7]["all"] == private[0, 7]["small_pool"]
     assert private[0, 7]["small_pool"]["peak"] == 512
     assert private[0, 7]["large_pool"]["current"] == 0
+
+
+def test_resets_reach_the_private_pools() -> None:
+    counters = Counters(UNLIMITED, private_pools=True)
+    for stat in counters.private_reserved((0, 7), "large_pool"):
+        stat.increase(9)
+        stat.decrease(5)
+
+    counters.reset_peaks()
+    counters.reset_accumulated()
+
+    kept = counters.as_dict()["reserved_bytes_by_private_pools"][0, 7]["large_pool"]
+    assert kept == {"current": 4, "peak": 4, "allocated": 0, "freed": 0}
