@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from vramscope_analysis.snapshot.columns import Column, ExtraColumn, WordColumn
+from vramscope_analysis.snapshot.columns import Column, rows_of
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
+from vramscope_analysis.snapshot.extra_column import ExtraColumn, WordColumn
 from vramscope_analysis.snapshot.kinds import is_list
 from vramscope_analysis.snapshot.layout import Layout
 from vramscope_analysis.snapshot.limits import Limits, over
 from vramscope_analysis.snapshot.plain_values import PlainValues
+from vramscope_analysis.snapshot.run import count_rows
 from vramscope_analysis.snapshot.stack_table import StackTable
 from vramscope_analysis.snapshot.table_rows import TableRows
 
@@ -41,7 +43,7 @@ class Building:
     def extend(self, rows: TableRows, plain: list[Any]) -> None:
         """Append dicts to rows; SnapshotError when they are more than a file may hold."""
         if self._rows_left is not None:
-            self._rows_left -= len(plain)
+            self._rows_left -= count_rows(plain)
             if self._rows_left < 0:
                 raise SnapshotError(
                     f"{rows.where(len(rows))}: one entry is listed so often that the tables would "
@@ -61,14 +63,19 @@ class Building:
             raise over(f"{rows.name}: rows differ in their keys", self.limits.shapes, "shapes")
         shape = np.zeros(len(rows), np.uint16)
         extras: dict[str, ExtraColumn] = {}
-        for index, (keys, places) in enumerate(shapes.items()):
-            _check_keys(keys, required, rows.where(int(places[0])))
-            shape[places] = index
+        for index, (keys, pieces) in enumerate(shapes.items()):
+            positions = [piece.positions for piece in pieces]
+            _check_keys(keys, required, rows.where(rows_of(positions[0])[0]))
+            for where in positions:
+                shape[where] = index
             for key in keys:
                 column = columns.get(key)
                 if column is None or _SAME_COLUMN.get(key) in keys:
                     column = extras.setdefault(key, ExtraColumn(key, self.values))
-                column.put(places, rows.values(key, places), rows.where)
+                for piece, where in zip(pieces, positions, strict=True):
+                    column.put(where, piece.values(key), rows.where)
+                for piece in pieces:
+                    piece.release(key)
         for key, column in columns.items():
             if isinstance(column, WordColumn) and column.aside:
                 extras[key] = column.aside

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ from numpy.typing import NDArray
 
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.kinds import is_list, is_pair
-from vramscope_analysis.snapshot.layout import Extra, Positions
-from vramscope_analysis.snapshot.plain_values import PlainValues
-from vramscope_analysis.snapshot.stack_table import StackTable
+from vramscope_analysis.snapshot.layout import Positions
+from vramscope_analysis.snapshot.run import Coded
 
 # Says where a row is: "device_traces[0][17]".
 Where = Callable[[int], str]
@@ -26,9 +24,20 @@ class Column(ABC):
     def __init__(self, key: str) -> None:
         self.key = key
 
+    def put(self, positions: Positions, values: list[Any] | Coded, where: Where) -> None:
+        """Check values and put them at these rows; SnapshotError names a wrong one."""
+        if isinstance(values, list):
+            self.put_plain(positions, values, where)
+        elif not self.put_coded(positions, values):
+            self.put_plain(positions, values.plain(), where)
+
     @abstractmethod
-    def put(self, positions: Positions, values: list[Any], where: Where) -> None:
-        """Check plain values and put them at these rows; SnapshotError names a wrong one."""
+    def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
+        """The same for values as they are."""
+
+    @abstractmethod
+    def put_coded(self, positions: Positions, values: Coded) -> bool:
+        """The same for values of a run; False when some must be looked at one by one."""
 
     def wrong(
         self,
@@ -65,7 +74,7 @@ class IntegerColumn(Column):
         self.most = int(bounds.max)
         self.array: NDArray[Any] = np.zeros(rows, dtype) if into is None else into.array
 
-    def put(self, positions: Positions, values: list[Any], where: Where) -> None:
+    def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
         if set(map(type, values)) - {int} or min(values) < self.least or max(values) > self.most:
             least = "any" if self.least < 0 else f"at least {self.least}"
             raise self.wrong(
@@ -73,70 +82,82 @@ class IntegerColumn(Column):
             )
         self.array[positions] = values
 
+    def put_coded(self, positions: Positions, values: Coded) -> bool:
+        numbers = values.values
+        if values.objects is not None or int(numbers.min()) < self.least:
+            return False
+        if int(numbers.max()) > self.most:
+            return False
+        self.array[positions] = numbers
+        return True
+
     def _fits(self, value: Any) -> bool:
         return type(value) is int and self.least <= value <= self.most
 
 
-class FlagColumn(Column):
+class CodedColumn(Column):
+    """Values that become small numbers, each different object of a run only once."""
+
+    array: NDArray[Any]
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._objects: object = None
+        self._numbers = np.zeros(0, np.int32)
+
+    @abstractmethod
+    def number(self, value: Any) -> int | None:
+        """The number of a value; None where it must be looked at in its row."""
+
+    def put_coded(self, positions: Positions, values: Coded) -> bool:
+        numbers = self.coded_numbers(values)
+        if numbers is None:
+            return False
+        self.array[positions] = numbers
+        return True
+
+    def coded_numbers(self, values: Coded) -> NDArray[np.int32] | None:
+        """The number of each value of a run; None where one has none."""
+        if values.objects is None:
+            return None
+        if self._objects is not values.objects or len(self._numbers) < len(values.objects):
+            missing = len(values.objects) - len(self._numbers)
+            self._objects = values.objects
+            self._numbers = np.concatenate([self._numbers, np.full(missing, _NOT_YET, np.int32)])
+        numbers = self._numbers[values.values]
+        if int(numbers.min()) == _NOT_YET:
+            for code in np.unique(values.values[numbers == _NOT_YET]).tolist():
+                number = self.number(values.objects[code])
+                if number is None:
+                    return None
+                self._numbers[code] = number
+            numbers = self._numbers[values.values]
+        return numbers
+
+
+# No column has this number.
+_NOT_YET = -(1 << 31)
+
+
+class FlagColumn(CodedColumn):
     """True and False."""
 
     def __init__(self, key: str, rows: int) -> None:
         super().__init__(key)
         self.array = np.zeros(rows, np.bool_)
 
-    def put(self, positions: Positions, values: list[Any], where: Where) -> None:
+    def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
         if set(map(type, values)) - {bool}:
             raise self.wrong(
                 "True or False", positions, values, lambda value: type(value) is bool, where
             )
         self.array[positions] = values
 
-
-class PairColumn(Column):
-    """Tuples of two whole numbers, as pool ids are; (-1, -1) where a row has none."""
-
-    def __init__(self, key: str, rows: int) -> None:
-        super().__init__(key)
-        self._rows = rows
-        # Most tables have none in any row: a view of one pair costs nothing.
-        self.array: NDArray[np.int64] = np.broadcast_to(np.int64(-1), (rows, 2))
-
-    def put(self, positions: Positions, values: list[Any], where: Where) -> None:
-        if not all(map(is_pair, values)):
-            raise self.wrong(
-                "a tuple of two integers of at least 0", positions, values, is_pair, where
-            )
-        self.pairs()[positions] = values
-
-    def pairs(self) -> NDArray[np.int64]:
-        """The array, writable."""
-        if not self.array.flags.writeable:
-            self.array = np.full((self._rows, 2), -1, np.int64)
-        return self.array
+    def number(self, value: Any) -> int | None:
+        return int(value) if type(value) is bool else None
 
 
-class WordColumn(Column):
-    """Words of an enumeration; other words are OTHER and kept aside as they are."""
-
-    def __init__(self, key: str, rows: int, words: type[IntEnum], values: PlainValues) -> None:
-        super().__init__(key)
-        self._numbers = {word.name.lower(): int(word) for word in words if word.name != "OTHER"}
-        self._other = int(words["OTHER"])
-        self.aside = ExtraColumn(key, values)
-        self.array = np.full(rows, self._other, np.uint8)
-
-    def put(self, positions: Positions, values: list[Any], where: Where) -> None:
-        if set(map(type, values)) - {str}:
-            raise self.wrong("a word", positions, values, _is_text, where)
-        numbers = [self._numbers.get(value, self._other) for value in values]
-        self.array[positions] = numbers
-        if self._other in numbers:
-            others = [place for place, number in enumerate(numbers) if number == self._other]
-            rows = rows_of(positions)[others]
-            self.aside.put(rows, [values[place] for place in others], where)
-
-
-class TextColumn(Column):
+class TextColumn(CodedColumn):
     """Texts, each kept once; -1 where a row has none."""
 
     def __init__(self, key: str, rows: int, texts: dict[str, int]) -> None:
@@ -144,25 +165,50 @@ class TextColumn(Column):
         self._texts = texts
         self.array = np.full(rows, -1, np.int32)
 
-    def put(self, positions: Positions, values: list[Any], where: Where) -> None:
+    def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
         if set(map(type, values)) - {str}:
-            raise self.wrong("a text", positions, values, _is_text, where)
+            raise self.wrong("a text", positions, values, is_text, where)
         texts = self._texts
         self.array[positions] = [texts.setdefault(value, len(texts)) for value in values]
 
+    def number(self, value: Any) -> int | None:
+        return self._texts.setdefault(value, len(self._texts)) if is_text(value) else None
 
-class StackColumn(Column):
-    """Lists of frames; -1 for an empty list and where a row has none."""
 
-    def __init__(self, key: str, rows: int, stacks: StackTable) -> None:
+class PairColumn(CodedColumn):
+    """Tuples of two whole numbers, as pool ids are; (-1, -1) where a row has none."""
+
+    def __init__(self, key: str, rows: int) -> None:
         super().__init__(key)
-        self._stacks = stacks
-        self.array = np.full(rows, -1, np.int32)
+        self._rows = rows
+        self._pairs: list[tuple[int, int]] = []
+        # Most tables have none in any row: a view of one pair costs nothing.
+        self.array: NDArray[np.int64] = np.broadcast_to(np.int64(-1), (rows, 2))
 
-    def put(self, positions: Positions, values: list[Any], where: Where) -> None:
-        if set(map(type, values)) - {list}:
-            raise self.wrong("a list of frames", positions, values, is_list, where)
-        self.array[positions] = self._stacks.indices(values, f"{self.key} of a row")
+    def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
+        if not all(map(is_pair, values)):
+            raise self.wrong(
+                "a tuple of two integers of at least 0", positions, values, is_pair, where
+            )
+        self._writable()[positions] = values
+
+    def number(self, value: Any) -> int | None:
+        if not is_pair(value):
+            return None
+        self._pairs.append(value)
+        return len(self._pairs) - 1
+
+    def put_coded(self, positions: Positions, values: Coded) -> bool:
+        numbers = self.coded_numbers(values)
+        if numbers is None:
+            return False
+        self._writable()[positions] = np.array(self._pairs, np.int64)[numbers]
+        return True
+
+    def _writable(self) -> NDArray[np.int64]:
+        if not self.array.flags.writeable:
+            self.array = np.full((self._rows, 2), -1, np.int64)
+        return self.array
 
 
 class ListColumn(Column):
@@ -172,59 +218,14 @@ class ListColumn(Column):
         super().__init__(key)
         self.lists: list[list[Any]] = [[]] * rows
 
-    def put(self, positions: Positions, values: list[Any], where: Where) -> None:
+    def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
         if set(map(type, values)) - {list}:
             raise self.wrong("a list", positions, values, is_list, where)
         for row, value in zip(rows_of(positions).tolist(), values, strict=True):
             self.lists[row] = value
 
-
-class ExtraColumn(Column):
-    """Values of a key that has no column, as they are."""
-
-    def __init__(self, key: str, values: PlainValues) -> None:
-        super().__init__(key)
-        self._plain = values
-        self._rows: list[NDArray[np.int64]] = []
-        self._values: list[NDArray[np.int64]] = []
-        self._is_object: list[NDArray[np.bool_]] = []
-        self.objects: list[Any] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._rows)
-
-    def put(self, positions: Positions, values: list[Any], where: Where) -> None:
-        numbers = np.zeros(len(values), np.int64)
-        is_object = np.zeros(len(values), np.bool_)
-        known: dict[str, int] = {}
-        for place, value in enumerate(values):
-            if type(value) is int and -(1 << 63) <= value < 1 << 63:
-                numbers[place] = value
-                continue
-            is_object[place] = True
-            if type(value) is str:
-                if value not in known:
-                    known[value] = len(self.objects)
-                    self.objects.append(value)
-                numbers[place] = known[value]
-            else:
-                self._plain.check(value, self.key)
-                numbers[place] = len(self.objects)
-                self.objects.append(value)
-        self._rows.append(rows_of(positions).astype(np.int64))
-        self._values.append(numbers)
-        self._is_object.append(is_object)
-
-    def built(self) -> Extra:
-        """All that was put, by row."""
-        rows = np.concatenate(self._rows)
-        order = np.argsort(rows, kind="stable")
-        return Extra(
-            rows[order],
-            np.concatenate(self._values)[order],
-            np.concatenate(self._is_object)[order],
-            self.objects,
-        )
+    def put_coded(self, positions: Positions, values: Coded) -> bool:
+        return False
 
 
 def rows_of(positions: Positions) -> NDArray[np.intp]:
@@ -234,5 +235,6 @@ def rows_of(positions: Positions) -> NDArray[np.intp]:
     return positions
 
 
-def _is_text(value: Any) -> bool:
+def is_text(value: object) -> bool:
+    """Whether the value is a text itself."""
     return type(value) is str

@@ -9,14 +9,17 @@ from typing import Any, NoReturn
 
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.limits import Limits, over
+from vramscope_analysis.snapshot.object_pool import UNWRITTEN, ObjectPool
 from vramscope_analysis.snapshot.opcodes import Op, is_call, opcode_name
+from vramscope_analysis.snapshot.run import Run
+from vramscope_analysis.snapshot.run_reader import RunReader
 from vramscope_analysis.snapshot.source import Data
 
 Progress = Callable[[int, int], None]
 
 _OPCODES_A_REPORT = 1 << 16
+_SETTLEMENT_OPCODES = 1000
 _DOUBLE = struct.Struct(">d")
-NEVER_MEMOIZED = -1
 
 
 class Machine:
@@ -35,9 +38,11 @@ class Machine:
         self._stack: list[Any] = []
         # The stacks below the open marks.
         self._below: list[list[Any]] = []
-        # Memo index -> index into _objects; one number an entry, whatever it stands for.
-        self._memo = array("i")
-        self._objects: list[Any] = []
+        self._pool = ObjectPool()
+        self._runs = RunReader(data, self._pool, self._report)
+        self._frame_end = 0
+        # Lists that hold runs, by identity.
+        self._lists_of_runs: dict[int, list[Any]] = {}
         # Places (marks below, place above the mark) of containers that came from the memo.
         self._finished: set[tuple[int, int]] = set()
         self._steps: list[Callable[[], None]] = [self._refuse] * 256
@@ -53,16 +58,20 @@ class Machine:
             raise self._damaged("an opcode needs more values than there are") from None
 
     def _run(self) -> Any:
-        left = self._limits.opcodes
-        while left > 0:
-            if self._advance(min(left, _OPCODES_A_REPORT)):
+        spent = 0
+        while spent + _SETTLEMENT_OPCODES * self._runs.settlements < self._limits.opcodes:
+            if self._advance(_OPCODES_A_REPORT):
                 if self._below or len(self._stack) != 1:
                     raise self._damaged("it ends with values left over")
+                self._runs.settle()
                 return self._stack[0]
-            left -= _OPCODES_A_REPORT
-            if self._progress is not None:
-                self._progress(self._position, self._size)
+            spent += _OPCODES_A_REPORT
+            self._report(self._position)
         raise over("the file needs too many opcodes", self._limits.opcodes, "opcodes")
+
+    def _report(self, position: int) -> None:
+        if self._progress is not None:
+            self._progress(position, self._size)
 
     def _advance(self, opcodes: int) -> bool:
         """Execute so many opcodes, or fewer: True when STOP was among them."""
@@ -121,8 +130,10 @@ class Machine:
         return int.from_bytes(self._take(count), "little")
 
     def _frame(self) -> None:
-        if self._take_length(8) > self._size - self._position:
+        size = self._take_length(8)
+        if size > self._size - self._position:
             raise self._truncated()
+        self._frame_end = self._position + size
 
     def _integer(self, count: int) -> None:
         if count > self._limits.integer_bytes:
@@ -159,6 +170,12 @@ class Machine:
         return items
 
     def _empty_dict(self) -> None:
+        if self._below and self._below[-1] and type(self._below[-1][-1]) is list:
+            taken = self._runs.take(self._position - 1, self._frame_end)
+            if taken is not None:
+                self._stack.append(taken.run)
+                self._position, self._frame_end = taken.position, taken.frame_end
+                return
         self._open({})
 
     def _empty_list(self) -> None:
@@ -170,12 +187,16 @@ class Machine:
         self._stack.append(container)
 
     def _append(self) -> None:
+        self._expand_top()
         value = self._stack.pop()
         self._target(list).append(value)
 
     def _appends(self) -> None:
         items = self._pop_mark()
-        self._target(list).extend(items)
+        target = self._target(list)
+        target.extend(items)
+        if any(type(item) is Run for item in items):
+            self._lists_of_runs[id(target)] = target
 
     def _setitem(self) -> None:
         value = self._stack.pop()
@@ -208,9 +229,11 @@ class Machine:
 
     def _tuple(self) -> None:
         items = self._pop_mark()
+        self._runs.expand(items)
         self._stack.append(tuple(items))
 
     def _tuple_of(self, count: int) -> None:
+        self._runs.expand(self._stack)
         if len(self._stack) < count:
             raise IndexError
         self._stack[-count:] = [tuple(self._stack[-count:])]
@@ -218,11 +241,11 @@ class Machine:
     # The memo
 
     def _memoize(self) -> None:
-        self._memo.append(len(self._objects))
-        self._objects.append(self._stack[-1])
+        self._expand_top()
+        self._pool.memo.append(self._pool.add(self._stack[-1]))
 
     def _put(self, index: int) -> None:
-        memo = self._memo
+        memo = self._pool.memo
         if index == len(memo):
             self._memoize()
             return
@@ -230,22 +253,31 @@ class Machine:
         if index > self._position // 2:
             raise self._damaged(f"memo index {index:,} cannot be reached by this byte")
         if index > len(memo):
-            memo.extend([NEVER_MEMOIZED] * (index + 1 - len(memo)))
-        elif memo[index] != NEVER_MEMOIZED:
+            memo.extend(array("i", [UNWRITTEN]) * (index + 1 - len(memo)))
+        elif memo[index] != UNWRITTEN:
             raise self._damaged(f"memo index {index:,} is written twice")
-        memo[index] = len(self._objects)
-        self._objects.append(self._stack[-1])
+        self._expand_top()
+        memo[index] = self._pool.add(self._stack[-1])
 
     def _binget(self) -> None:
         self._get(self._take_length(1))
 
     def _get(self, index: int) -> None:
-        if index >= len(self._memo) or self._memo[index] == NEVER_MEMOIZED:
+        memo = self._pool.memo
+        code = memo[index] if index < len(memo) else UNWRITTEN
+        if code == UNWRITTEN:
             raise self._damaged(f"memo index {index:,} is read before it is written")
-        value = self._objects[self._memo[index]]
+        value = self._pool.objects[code] if code >= 0 else self._runs.fetch(index)
         if type(value) is list or type(value) is dict:
             self._finished.add((len(self._below), len(self._stack)))
+            if id(value) in self._lists_of_runs:
+                self._runs.expand(self._lists_of_runs.pop(id(value)))
         self._stack.append(value)
+
+    def _expand_top(self) -> None:
+        """Runs stand for the items of a list: whatever else takes one gets its last dict."""
+        if self._stack and type(self._stack[-1]) is Run:
+            self._runs.expand(self._stack)
 
     # Refusing
 

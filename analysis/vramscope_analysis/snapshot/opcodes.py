@@ -60,3 +60,18 @@ def opcode_name(code: int) -> str:
 def is_call(code: int) -> bool:
     """Whether executing the opcode would import or call something."""
     return _NAMES.get(code) in _CALLS
+
+
+# Bytes of opcodes with their arguments; 1 for those without.
+_BYTES: dict[int, int] = {
+    Op.BININT1: 2, Op.BININT2: 3, Op.BININT: 5, Op.BINGET: 2, Op.LONG_BINGET: 5, Op.BINPUT: 2,
+    Op.LONG_BINPUT: 5,
+}  # fmt: skip
+
+
+def opcode_bytes(data: bytes, at: int) -> int:
+    """The bytes of the opcode at this place with its argument, for those that runs are made of."""
+    code = data[at]
+    if code in (Op.LONG1, Op.SHORT_BINUNICODE):
+        return 2 + data[at + 1]
+    return _BYTES.get(code, 1)

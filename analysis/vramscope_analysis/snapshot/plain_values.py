@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
-from vramscope_analysis.snapshot.kinds import is_dict
+from vramscope_analysis.snapshot.kinds import is_dict, is_list
 from vramscope_analysis.snapshot.limits import Limits, over
+from vramscope_analysis.snapshot.run import Run, expand
 
 _SCALARS = {str, int, float, bool, type(None)}
 
@@ -21,6 +22,7 @@ class PlainValues:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._values_left = limits.opcodes
         # By identity: values unfolded, depth. The objects are kept so that ids stay theirs.
         self._known: dict[int, tuple[int, int]] = {}
         self._kept: list[Any] = []
@@ -50,6 +52,8 @@ class PlainValues:
         open_ids: set[int],
         where: str,
     ) -> None:
+        if is_list(container):
+            self._expand(container, where)
         if type(container) not in (dict, list, tuple):
             raise SnapshotError(f"{where}: expected plain data, got {shown(container)}")
         if id(container) in open_ids:
@@ -58,6 +62,15 @@ class PlainValues:
             raise over(f"{where}: containers are nested too deeply", self._limits.depth, "depth")
         open_ids.add(id(container))
         walk.append((container, iter(_parts(container))))
+
+    def _expand(self, items: list[Any], where: str) -> None:
+        """Replace runs by their dicts: what is kept as it is has no columns."""
+        for item in items:
+            if type(item) is Run:
+                self._values_left -= item.count * (1 + len(item.block.parts[0].keys))
+        if self._values_left < 0:
+            raise over(f"{where}: too many values to keep", self._limits.opcodes, "opcodes")
+        expand(items)
 
     def _close(self, container: Any, where: str) -> None:
         values, depth = 1, 0

@@ -16,9 +16,9 @@ from vramscope_analysis.snapshot.columns import (
     IntegerColumn,
     ListColumn,
     PairColumn,
-    StackColumn,
-    WordColumn,
 )
+from vramscope_analysis.snapshot.extra_column import WordColumn
+from vramscope_analysis.snapshot.stack_column import StackColumn
 from vramscope_analysis.snapshot.table_rows import TableRows
 from vramscope_analysis.snapshot.tables import Blocks, Segments
 

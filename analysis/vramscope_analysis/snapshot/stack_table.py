@@ -26,19 +26,10 @@ class StackTable:
         self._frames = array("i")
         self._offsets = array("q", [0])
 
-    def indices(self, stacks: list[list[Any]], where: str) -> list[int]:
-        """The index of each list of frames, -1 for an empty one; SnapshotError for other lists."""
-        found: list[int] = []
-        last: list[Any] | None = None
-        for stack in stacks:
-            if stack is not last:
-                index = self.index(stack, where) if stack else NO_STACK
-                last = stack
-            found.append(index)  # pyright: ignore[reportPossiblyUnboundVariable]
-        return found
-
     def index(self, stack: list[Any], where: str) -> int:
-        """The index of one list of frames that is not empty."""
+        """The index of a list of frames, -1 for an empty one; SnapshotError for other lists."""
+        if not stack:
+            return NO_STACK
         known = self._frame_of_object
         frames = array("i")
         for frame in stack:

@@ -1,44 +1,106 @@
-"""The rows of a table before they become columns."""
+"""The rows of a table before they become columns: dicts, and runs that stand for many."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.kinds import is_dict
+from vramscope_analysis.snapshot.layout import Positions
+from vramscope_analysis.snapshot.run import Coded, Run, RunPart
+
+
+@dataclass
+class DictRows:
+    """Dicts with the same keys, and which rows of the table they are."""
+
+    dicts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    places: list[int] = field(default_factory=list[int])
+
+    @property
+    def positions(self) -> Positions:
+        """The rows of the table."""
+        return np.array(self.places, np.intp)
+
+    def values(self, key: str) -> list[Any]:
+        """The values of a key."""
+        return [row[key] for row in self.dicts]
+
+    def release(self, key: str) -> None:
+        """The values of this key will not be asked for again."""
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """Some dicts of a run, all with the same keys, and which rows of the table they are."""
+
+    part: RunPart
+    span: slice
+    positions: Positions
+
+    def values(self, key: str) -> Coded:
+        """The values of a key."""
+        return self.part.column(key)[self.span]
+
+    def release(self, key: str) -> None:
+        """The values of this key will not be asked for again."""
+        self.part.release(key, self.span)
 
 
 class TableRows:
-    """Dicts in the order of the list they come from, sorted into sets of equal keys."""
+    """The rows in the order of the list they come from, sorted into sets of equal keys."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._rows: list[dict[str, Any]] = []
-        self._places: dict[tuple[str, ...], list[int]] = {}
+        self._count = 0
+        self._dicts: dict[tuple[str, ...], DictRows] = {}
+        self._runs: dict[tuple[str, ...], list[RunRows]] = {}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._count
 
     def where(self, row: int) -> str:
         """How messages name a row."""
         return f"{self.name}[{row}]"
 
-    def extend(self, plain: list[Any]) -> None:
-        """Append rows; SnapshotError unless each is a dict."""
-        places = self._places
-        for row in plain:
-            if not is_dict(row):
-                raise SnapshotError(f"{self.where(len(self))}: expected a dict, got {shown(row)}")
-            places.setdefault(tuple(row), []).append(len(self._rows))
-            self._rows.append(row)
+    def extend(self, items: list[Any]) -> None:
+        """Append rows; SnapshotError unless each is a dict or a run of them."""
+        for item in items:
+            if type(item) is Run:
+                self._add_run(item)
+                continue
+            if not is_dict(item):
+                raise SnapshotError(f"{self.where(len(self))}: expected a dict, got {shown(item)}")
+            keys = tuple(item)
+            rows = self._dicts.get(keys)
+            if rows is None:
+                rows = self._dicts[keys] = DictRows()
+            rows.dicts.append(item)
+            rows.places.append(self._count)
+            self._count += 1
 
-    def shapes(self) -> dict[tuple[str, ...], NDArray[np.intp]]:
+    def _add_run(self, run: Run) -> None:
+        for part in run.block.parts:
+            span = part.span(run.start, run.start + run.count)
+            if span.start == span.stop:
+                continue
+            places = part.rows[span]
+            offset = self._count - run.start
+            first, last = int(places[0]) + offset, int(places[-1]) + offset
+            positions: Positions = slice(first, last + 1)
+            if last - first >= len(places):
+                positions = places.astype(np.intp) + offset
+            self._runs.setdefault(part.keys, []).append(RunRows(part, span, positions))
+        self._count += run.count
+
+    def shapes(self) -> dict[tuple[str, ...], list[DictRows | RunRows]]:
         """The different tuples of keys, each with the rows that have it."""
-        return {keys: np.array(places, np.intp) for keys, places in self._places.items()}
-
-    def values(self, key: str, places: NDArray[np.intp]) -> list[Any]:
-        """The values of a key in rows that all have it."""
-        return [self._rows[place][key] for place in places.tolist()]
+        shapes: dict[tuple[str, ...], list[DictRows | RunRows]] = {}
+        for keys, rows in self._dicts.items():
+            shapes[keys] = [rows]
+        for keys, runs in self._runs.items():
+            shapes.setdefault(keys, []).extend(runs)
+        return shapes

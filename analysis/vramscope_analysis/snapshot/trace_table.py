@@ -12,10 +12,10 @@ from vramscope_analysis.snapshot.columns import (
     Column,
     IntegerColumn,
     PairColumn,
-    StackColumn,
     TextColumn,
-    WordColumn,
 )
+from vramscope_analysis.snapshot.extra_column import WordColumn
+from vramscope_analysis.snapshot.stack_column import StackColumn
 from vramscope_analysis.snapshot.tables import Trace
 
 

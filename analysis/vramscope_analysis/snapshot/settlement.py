@@ -1,0 +1,207 @@
+"""Turns accepted rows into columns, and fills in what they put into the memo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vramscope_analysis.snapshot.errors import SnapshotError
+from vramscope_analysis.snapshot.lockstep import Decoded, MemoPoint, Numbers, Places
+from vramscope_analysis.snapshot.object_pool import IN_A_RUN, UNSETTLED, ObjectPool
+from vramscope_analysis.snapshot.run import Coded, Run, RunBlock, RunPart
+from vramscope_analysis.snapshot.run_window import RunWindow
+from vramscope_analysis.snapshot.stack_tails import StackTails
+from vramscope_analysis.snapshot.template import Kind
+
+Memo = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Accepted rows of one template: their places in the block, slots and memo bases (n each)."""
+
+    decoded: Decoded
+    places: Places
+    slots: Places
+    bases: Numbers
+
+    def picked(self, values: Numbers) -> Numbers:
+        """Of one value for each decoded row, those of the accepted rows."""
+        first, last = int(self.slots[0]), int(self.slots[-1])
+        if last - first + 1 == len(self.slots):
+            return values[first : last + 1]
+        return values[self.slots]
+
+    def put(self, point: MemoPoint) -> tuple[Numbers, Numbers]:
+        """The memo indices that accepted rows write at a memo point, and the codes there."""
+        ordinals = point.ordinals
+        if point.rows is None:
+            picked = ordinals if isinstance(ordinals, int) else self.picked(ordinals)
+            return self.bases + picked, self.picked(point.codes)
+        place_of_slot = np.full(len(self.decoded.rows), -1, np.int64)
+        place_of_slot[self.slots] = np.arange(len(self.slots))
+        places = place_of_slot[point.rows]
+        accepted = np.flatnonzero(places >= 0)
+        picked = ordinals if isinstance(ordinals, int) else ordinals[accepted]
+        return self.bases[places[accepted]] + picked, point.codes[accepted]
+
+
+@dataclass(frozen=True)
+class _Patch:
+    """A value that turned out to be a dict of a run: where it stands, and its memo index."""
+
+    place: int
+    values: NDArray[np.int32]
+    at: int
+    reference: int
+
+
+class Settlement:
+    """Settles windows and remembers where the dicts of runs are, should one be fetched again."""
+
+    def __init__(self, pool: ObjectPool, tails: StackTails) -> None:
+        self._pool = pool
+        self._tails = tails
+        # One entry a settlement: the memo base of every row, ascending, and the rows.
+        self._blocks: list[tuple[Memo, RunBlock]] = []
+
+    def settle(self, window: RunWindow) -> None:
+        """Make columns of what the window has accepted since the last time."""
+        if not window.accepted:
+            return
+        bases, pieces = _accepted(window)
+        memo: Memo = np.frombuffer(self._pool.memo, np.int32)
+        for piece in pieces:
+            for point in piece.decoded.points:
+                if not point.are_tails:
+                    indices, codes = piece.put(point)
+                    memo[indices] = codes
+        for piece in pieces:
+            self._settle_tails(piece, memo)
+        patches: list[_Patch] = []
+        block = window.block
+        for piece in pieces:
+            columns = {
+                key: self._column(piece, key, memo, patches) for key in piece.decoded.columns
+            }
+            keys = piece.decoded.template.keys
+            block.parts.append(RunPart(keys, piece.places.astype(np.int32), columns))
+        self._blocks.append((bases.astype(np.int32), block))
+        window.settled()
+        for patch in sorted(patches, key=lambda patch: patch.place):
+            self._patch(patch, int(bases[patch.place]))
+
+    def fetch(self, index: int) -> Any:
+        """The dict of a run that this memo index stands for, made now and kept."""
+        for bases, block in self._blocks:
+            row = int(np.searchsorted(bases, index))
+            if row < len(bases) and bases[row] == index:
+                code = self._pool.add(Run(block, row, 1).dicts()[0])
+                self._pool.memo[index] = code
+                return self._pool.objects[code]
+        raise _unwritten(index)
+
+    def _settle_tails(self, piece: Piece, memo: Memo) -> None:
+        last = piece.decoded.template.columns[-1]
+        if last.kind is not Kind.STACK:
+            return
+        references = piece.picked(piece.decoded.columns[last.key])
+        inline = references < 0
+        tails = ~references[inline]
+        highest = self._tails.highest[tails]
+        if (highest >= piece.bases[inline]).any():
+            raise _unwritten(int(highest.max()))
+        for tail in np.unique(tails[self._tails.codes[tails] < 0]).tolist():
+            objects = [self._object(reference, memo) for reference in self._tails.references[tail]]
+            self._tails.codes[tail] = self._pool.add(objects)
+        for point in piece.decoded.points:
+            if point.are_tails:
+                indices, numbers = piece.put(point)
+                memo[indices] = self._tails.codes[numbers]
+
+    def _object(self, reference: int, memo: Memo) -> Any:
+        code = int(memo[reference])
+        if code == IN_A_RUN:
+            return self.fetch(reference)
+        if code == UNSETTLED:
+            raise SnapshotError("expected a dict for each frame, got a list")
+        if code < 0:
+            raise _unwritten(reference)
+        return self._pool.objects[code]
+
+    def _column(self, piece: Piece, key: str, memo: Memo, patches: list[_Patch]) -> Coded:
+        decoded = piece.decoded
+        values = piece.picked(decoded.columns[key])
+        kind = next(column.kind for column in decoded.template.columns if column.key == key)
+        if kind is Kind.INTEGER:
+            return Coded(_compact(values))
+        fetched = np.flatnonzero(values >= 0)
+        codes = (~values).astype(np.int32)
+        if kind is Kind.STACK:
+            inline = values < 0
+            codes[inline] = self._tails.codes[~values[inline]]
+        if len(fetched):
+            references = values[fetched]
+            written = decoded.written[key]
+            before = written if isinstance(written, int) else piece.picked(written)[fetched]
+            if (references >= piece.bases[fetched] + before).any():
+                raise _unwritten(int(references.max()))
+            codes[fetched] = memo[references]
+            if (codes[fetched] < 0).any():
+                self._note_patches(piece, codes, fetched, references, patches)
+                return Coded(codes, self._pool.objects)
+        return Coded(_compact(codes), self._pool.objects)
+
+    def _note_patches(
+        self,
+        piece: Piece,
+        codes: NDArray[np.int32],
+        fetched: Places,
+        references: Numbers,
+        patches: list[_Patch],
+    ) -> None:
+        for at in np.flatnonzero(codes[fetched] < 0).tolist():
+            row = int(fetched[at])
+            if codes[row] != IN_A_RUN:
+                raise _unwritten(int(references[at]))
+            place = int(piece.places[row])
+            patches.append(_Patch(place, codes, row, int(references[at])))
+
+    def _patch(self, patch: _Patch, base: int) -> None:
+        if patch.reference == base:
+            raise SnapshotError("a dict contains itself")
+        if self._pool.memo[patch.reference] == IN_A_RUN:
+            self.fetch(patch.reference)
+        patch.values[patch.at] = self._pool.memo[patch.reference]
+
+
+def _accepted(window: RunWindow) -> tuple[Numbers, list[Piece]]:
+    """The memo bases of all accepted rows, and the rows by template."""
+    rows = np.concatenate([np.arange(row, end) for row, end, _ in window.accepted])
+    before = window.memo_before
+    bases = np.concatenate(
+        [before[row:end] - before[row] + base for row, end, base in window.accepted]
+    )
+    parts = window.part[rows]
+    pieces: list[Piece] = []
+    for index, decoded in enumerate(window.decoded):
+        places = np.flatnonzero(parts == index)
+        if len(places):
+            slots = window.slot[rows[places]].astype(np.intp)
+            pieces.append(Piece(decoded, places, slots, bases[places]))
+    return bases, pieces
+
+
+def _compact(values: NDArray[Any]) -> NDArray[Any]:
+    """The same values; one value and a view of it where all are equal."""
+    is_constant: bool = (values == values[0]).all()
+    return np.broadcast_to(values[:1].copy(), values.shape) if is_constant else values.copy()
+
+
+def _unwritten(index: int) -> SnapshotError:
+    return SnapshotError(
+        f"memo index {index:,} is read before it is written: the pickle is damaged"
+    )
