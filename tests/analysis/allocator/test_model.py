@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.allocator_traces import TraceReplay, flatten, load_trace
+from tests.support.allocator_traces import flatten
 from vramscope_analysis.allocator import (
     AllocatorSettings,
     Block,
@@ -18,48 +17,6 @@ from vramscope_analysis.allocator import (
 
 MIB = 1 << 20
 GIB = 1 << 30
-
-
-def without_frames(segments: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {
-            **{key: value for key, value in segment.items() if key not in ("frames", "blocks")},
-            "blocks": [
-                {key: value for key, value in block.items() if key != "frames"}
-                for block in segment["blocks"]
-            ],
-        }
-        for segment in segments
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "limit_bytes", "ooms", "unseen_empty_caches"),
-    [
-        ("fixed__default", None, 0, 0),
-        ("varlen__default", None, 0, 0),
-        ("leak__default", None, 0, 0),
-        # cuDNN's search empties the cache; once there was nothing to give back, so that the
-        # call is in the counter but not in the trace.
-        ("conv__default", None, 0, 1),
-        ("oom__default", 3 * GIB, 1, 0),
-        ("oom__split128", 3 * GIB, 1, 0),
-        ("varlen__pow2_8", None, 0, 0),
-    ],
-)
-def test_replay_of_a_real_run_is_exact(
-    name: str, limit_bytes: int | None, ooms: int, unseen_empty_caches: int
-) -> None:
-    trace = load_trace(name)
-    replay = TraceReplay(trace, limit_bytes=limit_bytes)
-
-    replay.run()
-
-    counters = flatten(replay.model.memory_stats())
-    counters["num_sync_all_streams"] += unseen_empty_caches
-    assert counters == trace.final_stats
-    assert without_frames(replay.model.segments()) == without_frames(trace.segments)
-    assert len(replay.errors) == ooms
 
 
 def test_out_of_memory_says_what_was_there() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.support.allocator_traces import load_trace
+from tests.support.allocator_traces import load_snapshot
 from vramscope_analysis.allocator import CachingAllocator
 
 MIB = 1 << 20
@@ -10,7 +10,7 @@ def test_a_segment_has_the_keys_of_a_real_one() -> None:
     model = CachingAllocator(1 << 30)
     model.malloc(100)
     (segment,) = model.segments()
-    recorded = load_trace("conv__default").segments[0]
+    recorded = load_snapshot("conv__default").segment(0)
 
     assert segment.keys() == recorded.keys()
     assert segment["blocks"][0].keys() == recorded["blocks"][0].keys()

@@ -1,0 +1,201 @@
+"""What a recording says about how much memory its job could have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from vramscope_analysis.replay.flushes import Flush, asked_of_device, flushes_of, reserved_before
+from vramscope_analysis.replay.recording import Recording
+from vramscope_analysis.snapshot import Action
+
+Source = Literal["given", "inferred", "unbounded", "varying"]
+
+GIB: Final = 1 << 30
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What bound a job, or is assumed to.
+
+    Args:
+        capacity_bytes: what the device had for this process; None: it never ran out.
+        limit_bytes: the process's own cap (``set_per_process_memory_fraction``); None: none.
+        lowest_bytes: most that was reserved: no cap can have been below.
+        highest_bytes: least that was refused: every cap was below; None: nothing was refused.
+        source: ``given`` by the caller, ``inferred`` as the roundest size in between,
+            ``unbounded`` when nothing was refused, ``varying`` when no constant cap explains
+            what was refused (other processes took and gave back memory of the device).
+        asked_flushes: flushes, by their first entry, that only a call of ``empty_cache`` explains.
+    """
+
+    capacity_bytes: int | None
+    limit_bytes: int | None
+    lowest_bytes: int
+    highest_bytes: int | None
+    source: Source
+    asked_flushes: frozenset[int] = frozenset()
+
+    @property
+    def allowed_bytes(self) -> int | None:
+        """The smaller of both; None: no end."""
+        known = [size for size in (self.capacity_bytes, self.limit_bytes) if size is not None]
+        return min(known) if known else None
+
+    def explain(self) -> str:
+        """One line for people."""
+        allowed = self.allowed_bytes
+        if self.source == "varying":
+            return "no constant limit explains what was refused: it is taken from each failure"
+        if allowed is None:
+            return "nothing was refused: no limit is known"
+        kind = "limit of the process" if self.limit_bytes == allowed else "memory of the device"
+        text = f"{kind} of {_gib(allowed)}"
+        if self.source == "given" or self.highest_bytes is None:
+            return f"{text}, as given"
+        return (
+            f"{text}, inferred: {_gib(self.lowest_bytes)} were reserved, "
+            f"{_gib(self.highest_bytes)} were refused"
+        )
+
+    def refuses(self, flush: Flush) -> bool:
+        """Whether the request behind a flush was refused at first, so that the flush is its own.
+
+        A request that fits needs no flush: then the user asked for it, or a library did
+        (cuDNN's search for the fastest algorithm ends with ``emptyCache``).
+        """
+        if flush.is_users or flush.first in self.asked_flushes:
+            return False
+        if flush.is_failure:
+            return True
+        wanted_bytes = flush.reserved_bytes + flush.asked_bytes
+        if self.source == "varying":
+            return wanted_bytes > self.lowest_bytes
+        allowed = self.allowed_bytes
+        return allowed is not None and wanted_bytes > allowed
+
+    def collects(self, flush: Flush, threshold: float) -> bool:
+        """Whether a flush may be garbage collection: more was held than the threshold allows."""
+        if flush.is_users or flush.frees_small or flush.first in self.asked_flushes:
+            return False
+        limit = self.limit_bytes
+        return bool(threshold) and limit is not None and flush.reserved_bytes > threshold * limit
+
+
+def given_capacity(
+    recording: Recording, capacity_bytes: int | None, limit_bytes: int | None
+) -> Capacity:
+    """What the caller says about the recorded job."""
+    refused = _failures(recording)
+    return Capacity(
+        capacity_bytes,
+        limit_bytes,
+        recording.peak_reserved_bytes,
+        min(refused, default=None),
+        "given",
+    )
+
+
+def unbounded(recording: Recording) -> Capacity:
+    """A job that was refused nothing: every flush was asked for."""
+    return Capacity(None, None, recording.peak_reserved_bytes, None, "unbounded")
+
+
+def bounded(recording: Recording) -> Capacity | None:
+    """A cap that explains every failure and every flush that may be one; None without such.
+
+    Failures are certain: the trace has an ``oom`` entry. A flush may be a failure if its request
+    did not fit below the peak, and if the stacks, where recorded, do not show another caller.
+    With garbage collection a flush may also be that, at a part of the cap.
+    """
+    lowest = recording.peak_reserved_bytes
+    refused = _failures(recording)
+    candidates = [flush for flush in flushes_of(recording) if may_be_refused(flush, lowest)]
+    threshold = recording.settings.garbage_collection_threshold
+    if not threshold:
+        refused += [flush.reserved_bytes + flush.asked_bytes for flush in candidates]
+    elif not refused:
+        collected = [f.reserved_bytes for f in flushes_of(recording) if may_be_collected(f)]
+        refused += [int(max(collected) / threshold)] if collected else []
+    if not refused:
+        return None
+    highest = min(refused)
+    if highest <= lowest:
+        return Capacity(None, None, lowest, highest, "varying")
+    # Garbage is collected by the process's own limit, not by what the device has.
+    is_limit = bool(threshold) or _device_had_more(recording)
+    return inferred(lowest, highest, is_limit=is_limit)
+
+
+def inferred(lowest: int, highest: int, *, is_limit: bool) -> Capacity:
+    """The roundest cap in a range."""
+    size = roundest(max(lowest, 1), highest)
+    return Capacity(
+        capacity_bytes=None if is_limit else size,
+        limit_bytes=size if is_limit else None,
+        lowest_bytes=lowest,
+        highest_bytes=highest,
+        source="inferred",
+    )
+
+
+def may_be_refused(flush: Flush, peak_reserved_bytes: int) -> bool:
+    """Whether a constant cap can be behind a flush: its request would have gone beyond the peak."""
+    return not flush.is_users and flush.reserved_bytes + flush.asked_bytes > peak_reserved_bytes
+
+
+def may_be_collected(flush: Flush) -> bool:
+    """Whether garbage collection can be behind a flush."""
+    return not flush.is_users and not flush.frees_small
+
+
+def refusals(recording: Recording) -> dict[int, int]:
+    """For each request that may have been refused, a limit under which exactly that happens.
+
+    Returns:
+        By the request's position, bytes: what was held before the last memory went back, or, if
+        that did not help, what was held in the end, and one byte less than was asked for.
+    """
+    limits: dict[int, int] = {}
+    lowest = recording.peak_reserved_bytes
+    for flush in flushes_of(recording):
+        if may_be_refused(flush, lowest):
+            limits[flush.cause] = flush.reserved_before_last_bytes + flush.asked_bytes - 1
+    for event in np.flatnonzero(recording.events.actions == Action.OOM).tolist():
+        asked_bytes = asked_of_device(recording, event)
+        limits[event] = reserved_before(recording, event) + asked_bytes - 1
+    return limits
+
+
+def roundest(lowest: int, highest: int) -> int:
+    """The size in [lowest, highest) that most powers of two divide.
+
+    Raises:
+        ValueError: the range is empty, or begins with 0.
+    """
+    if not 0 < lowest < highest:
+        raise ValueError(f"expected a range above 0, got [{lowest}, {highest})")
+    for power in range(highest.bit_length(), 0, -1):
+        size = -(-lowest >> power) << power
+        if size < highest:
+            return size
+    return lowest
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / GIB:.2f} GiB"
+
+
+def _failures(recording: Recording) -> list[int]:
+    """What would have been reserved if each ``oom`` had been granted."""
+    positions = np.flatnonzero(recording.events.actions == Action.OOM).tolist()
+    return [reserved_before(recording, at) + asked_of_device(recording, at) for at in positions]
+
+
+def _device_had_more(recording: Recording) -> bool:
+    """Whether the device had what an ``oom`` was refused (``device_free``): then a limit did it."""
+    events = recording.events
+    positions = np.flatnonzero(events.actions == Action.OOM).tolist()
+    return any(int(events.addresses[at]) >= asked_of_device(recording, at) for at in positions)

@@ -1,0 +1,134 @@
+"""Moments of a recording at which memory went back to the device, and what may have caused them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vramscope_analysis.allocator.rounding import (
+    MIN_LARGE_ALLOC_BYTES,
+    round_size,
+    segment_size,
+)
+from vramscope_analysis.replay.recording import Recording
+from vramscope_analysis.snapshot import Action
+
+REQUESTS = (Action.ALLOC, Action.OOM)
+TAKES = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
+
+
+@dataclass(frozen=True)
+class Flush:
+    """Segments or pages that were given back between two entries that a caller caused.
+
+    Args:
+        begin: position of the first entry after the one that a caller caused before.
+        first: position of the first entry that gives memory back.
+        last: position of the last one.
+        cause: position of the next entry that a caller caused; the number of entries if none.
+        reserved_bytes: held before ``first``.
+        reserved_before_last_bytes: held before ``last``.
+        asked_bytes: the segment that the cause asked the device for; 0 if it asked for nothing,
+            so that nothing but a call of the user can be behind the flush.
+        is_failure: the cause is an ``oom``.
+        frees_small: a segment or pages of a small pool went back as well, which garbage
+            collection leaves alone.
+        is_users: the stacks show that a caller asked for the flush, and not the request.
+    """
+
+    begin: int
+    first: int
+    last: int
+    cause: int
+    reserved_bytes: int
+    reserved_before_last_bytes: int
+    asked_bytes: int
+    is_failure: bool
+    frees_small: bool
+    is_users: bool
+
+
+def immediate_frees(recording: Recording) -> NDArray[np.bool_]:
+    """Where a ``free_requested`` is completed by the next entry: no other stream was waited for."""
+    events = recording.events
+    immediate = np.zeros(len(events), dtype=np.bool_)
+    immediate[:-1] = (
+        (events.actions[:-1] == Action.FREE_REQUESTED)
+        & (events.actions[1:] == Action.FREE_COMPLETED)
+        & (events.addresses[:-1] == events.addresses[1:])
+    )
+    return immediate
+
+
+def late_completions(recording: Recording) -> NDArray[np.bool_]:
+    """Where a block becomes free that had waited for another stream."""
+    late: NDArray[np.bool_] = recording.events.actions == Action.FREE_COMPLETED
+    late[1:] &= ~immediate_frees(recording)[:-1]
+    return late
+
+
+def flushes_of(recording: Recording) -> list[Flush]:
+    """Every flush, in order."""
+    events = recording.events
+    segment_positions = events.segment_events
+    given_back = segment_positions[events.segment_signs[segment_positions] < 0]
+    if not len(given_back):
+        return []
+    is_cause = (events.segment_signs == 0) & ~late_completions(recording)
+    causes = np.concatenate(([-1], np.flatnonzero(is_cause), [len(events)]))
+    cause_of = np.searchsorted(causes, given_back)
+    # One flush for each cause that something was given back before.
+    firsts = np.flatnonzero(np.diff(cause_of, prepend=-1))
+    lasts = np.append(firsts[1:], len(given_back)) - 1
+    return [
+        _flush(recording, previous + 1, first, last, cause)
+        for previous, first, last, cause in zip(
+            causes[cause_of[firsts] - 1].tolist(),
+            given_back[firsts].tolist(),
+            given_back[lasts].tolist(),
+            causes[cause_of[firsts]].tolist(),
+            strict=True,
+        )
+    ]
+
+
+def reserved_before(recording: Recording, event: int) -> int:
+    """Bytes held before an entry."""
+    at = int(np.searchsorted(recording.events.segment_events, event))
+    return int(recording.reserved_bytes[at - 1]) if at else recording.reserved_at_start_bytes
+
+
+def asked_of_device(recording: Recording, event: int) -> int:
+    """Bytes of the segment that a request asks the device for when nothing cached fits."""
+    settings = recording.settings
+    return segment_size(round_size(int(recording.events.sizes[event]), settings), settings)
+
+
+def _flush(recording: Recording, begin: int, first: int, last: int, cause: int) -> Flush:
+    events = recording.events
+    action = int(events.actions[cause]) if cause < len(events) else None
+    is_failure = action == Action.OOM
+    took = bool(np.isin(events.actions[last + 1 : cause], TAKES).any())
+    asks = is_failure or (action == Action.ALLOC and took)
+    part = slice(first, last + 1)
+    freed = events.sizes[part][events.segment_signs[part] < 0]
+    return Flush(
+        begin=begin,
+        first=first,
+        last=last,
+        cause=cause,
+        reserved_bytes=reserved_before(recording, first),
+        reserved_before_last_bytes=reserved_before(recording, last),
+        asked_bytes=asked_of_device(recording, cause) if asks else 0,
+        is_failure=is_failure,
+        frees_small=bool((freed < MIN_LARGE_ALLOC_BYTES).any()),
+        is_users=not asks or _stacks_differ(events.stacks, first, cause),
+    )
+
+
+def _stacks_differ(stacks: NDArray[np.int32], event: int, cause: int) -> bool:
+    """Whether two entries come from different calls. Without stacks, nothing is known."""
+    one, other = int(stacks[event]), int(stacks[cause])
+    return one >= 0 and other >= 0 and one != other

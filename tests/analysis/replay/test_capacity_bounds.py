@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.recorded_job import MIB, RecordedJob
+from vramscope_analysis.allocator import AllocatorSettings, OutOfMemoryError
+from vramscope_analysis.replay.capacity_bounds import (
+    Capacity,
+    bounded,
+    given_capacity,
+    may_be_collected,
+    may_be_refused,
+    refusals,
+    roundest,
+    unbounded,
+)
+from vramscope_analysis.replay.flushes import flushes_of
+from vramscope_analysis.replay.recording import Recording
+
+GIB = 1 << 30
+
+
+def job_that_fails(
+    *, limit_bytes: int | None = None, capacity_bytes: int | None = None
+) -> RecordedJob:
+    job = RecordedJob(limit_bytes=limit_bytes, capacity_bytes=capacity_bytes)
+    kept = job.malloc(600 * MIB)
+    job.free(job.malloc(300 * MIB))
+    with pytest.raises(OutOfMemoryError):
+        job.malloc(700 * MIB)
+    job.free(kept)
+    return job
+
+
+def test_a_failure_bounds_from_above_and_the_peak_from_below() -> None:
+    recording = job_that_fails(limit_bytes=1000 * MIB, capacity_bytes=80 * GIB).recording()
+
+    capacity = bounded(recording)
+
+    # 900 MiB were reserved; 900 + 700 MiB were refused at first, 600 + 700 MiB for good.
+    assert capacity == Capacity(None, 1024 * MIB, 900 * MIB, 1300 * MIB, "inferred")
+    assert capacity.allowed_bytes == 1024 * MIB
+    assert capacity.explain() == (
+        "limit of the process of 1.00 GiB, inferred: 0.88 GiB were reserved, 1.27 GiB were refused"
+    )
+
+
+def test_a_device_that_had_no_more_was_the_bound_itself() -> None:
+    capacity = bounded(job_that_fails(capacity_bytes=1000 * MIB).recording())
+
+    assert capacity == Capacity(1024 * MIB, None, 900 * MIB, 1300 * MIB, "inferred")
+    assert capacity.explain().startswith("memory of the device of 1.00 GiB")
+
+
+def test_a_flush_that_a_request_may_have_needed_bounds_as_well() -> None:
+    job = RecordedJob(limit_bytes=100 * MIB)
+    job.free(job.malloc(30 * MIB))
+    job.model.empty_cache()
+    for size in (40, 70, 80):
+        job.free(job.malloc(size * MIB))
+    recording = job.recording()
+
+    assert [may_be_refused(f, recording.peak_reserved_bytes) for f in flushes_of(recording)] == [
+        False,  # 30 + 40 MiB fit later on
+        True,  # 40 + 70 MiB
+        True,  # 70 + 80 MiB
+    ]
+    assert bounded(recording) == Capacity(96 * MIB, None, 80 * MIB, 110 * MIB, "inferred")
+
+
+def test_nothing_refused_and_nothing_flushed_bounds_nothing() -> None:
+    job = RecordedJob()
+    job.malloc(60 * MIB)
+
+    assert bounded(job.recording()) is None
+    capacity = unbounded(job.recording())
+    assert (capacity.allowed_bytes, capacity.lowest_bytes) == (None, 60 * MIB)
+    assert capacity.explain() == "nothing was refused: no limit is known"
+
+
+def test_a_failure_below_the_peak_has_no_constant_cause() -> None:
+    job = RecordedJob(capacity_bytes=2 * GIB)
+    job.free(job.malloc(GIB))
+    job.model.empty_cache()
+    job.model.set_capacity(500 * MIB)  # another process took the rest
+    with pytest.raises(OutOfMemoryError):
+        job.malloc(600 * MIB)
+    recording = job.recording()
+
+    capacity = bounded(recording)
+
+    assert capacity == Capacity(None, None, GIB, 600 * MIB, "varying")
+    assert capacity.explain().startswith("no constant limit")
+    assert refusals(recording) == {len(job.entries) - 1: 600 * MIB - 1}
+
+
+def test_garbage_collection_bounds_by_its_threshold() -> None:
+    settings = AllocatorSettings(garbage_collection_threshold=0.5)
+    job = RecordedJob(settings, limit_bytes=128 * MIB)
+    job.free(job.malloc(40 * MIB), job.malloc(30 * MIB))
+    job.malloc(44 * MIB)
+    recording = job.recording()
+
+    (flush,) = flushes_of(recording)
+    capacity = bounded(recording)
+
+    assert may_be_collected(flush)
+    assert capacity == Capacity(None, 128 * MIB, 70 * MIB, 140 * MIB, "inferred")
+    assert not capacity.refuses(flush)
+    assert capacity.collects(flush, 0.5)
+    assert not capacity.collects(flush, 0.0)
+    assert not Capacity(None, 140 * MIB, 0, None, "given").collects(flush, 0.5)
+
+
+def recording_with_a_flush(stacks: tuple[str, str]) -> Recording:
+    job = RecordedJob()
+    job.stack = stacks[0]
+    job.free(job.malloc(40 * MIB))
+    job.model.empty_cache()
+    job.stack = stacks[1]
+    job.malloc(60 * MIB)
+    return job.recording()
+
+
+def test_a_request_that_fits_is_not_behind_a_flush() -> None:
+    (flush,) = flushes_of(recording_with_a_flush(("", "")))
+
+    def refuses(allowed: int, asked: frozenset[int] = frozenset()) -> bool:
+        return Capacity(allowed, None, 0, None, "given", asked).refuses(flush)
+
+    assert refuses(99 * MIB)
+    assert not refuses(100 * MIB)
+    assert not refuses(99 * MIB, frozenset([flush.first]))
+
+
+def test_another_stack_shows_that_somebody_asked() -> None:
+    (flush,) = flushes_of(recording_with_a_flush(("evaluate", "forward")))
+
+    assert not Capacity(50 * MIB, None, 0, None, "given").refuses(flush)
+    assert not may_be_refused(flush, 0)
+
+
+def test_what_is_given_is_taken() -> None:
+    recording = job_that_fails(limit_bytes=1000 * MIB).recording()
+
+    capacity = given_capacity(recording, 80 * GIB, 1000 * MIB)
+
+    assert (capacity.source, capacity.allowed_bytes) == ("given", 1000 * MIB)
+    assert (capacity.lowest_bytes, capacity.highest_bytes) == (900 * MIB, 1300 * MIB)
+    assert capacity.explain() == "limit of the process of 0.98 GiB, as given"
+
+
+def test_the_roundest_size_is_taken() -> None:
+    assert roundest(3010 * MIB, 3122 * MIB) == 3 * GIB
+    assert roundest(1, 1 << 40) == 1 << 39
+    assert roundest(7, 8) == 7
+    for lowest, highest in ((8, 8), (0, 5)):
+        with pytest.raises(ValueError, match=rf"expected a range .*, got \[{lowest}, {highest}\)"):
+            roundest(lowest, highest)
+
+
+@given(st.integers(1, 1 << 48), st.integers(1, 1 << 48))
+def test_the_roundest_size_lies_in_its_range(lowest: int, width: int) -> None:
+    size = roundest(lowest, lowest + width)
+
+    assert lowest <= size < lowest + width
+    # Every multiple of a higher power of two lies outside.
+    rounder = 2 * (size & -size)
+    assert -(-lowest // rounder) * rounder >= lowest + width

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support.recorded_job import MIB, RecordedJob
+from vramscope_analysis.allocator import OutOfMemoryError
+from vramscope_analysis.replay.flushes import (
+    asked_of_device,
+    flushes_of,
+    immediate_frees,
+    late_completions,
+    reserved_before,
+)
+
+
+def job_that_flushes_for_a_request() -> RecordedJob:
+    job = RecordedJob(limit_bytes=100 * MIB)
+    job.stack = "forward"
+    job.free(job.malloc(40 * MIB), job.malloc(12 * MIB))
+    job.stack = "backward"
+    job.malloc(60 * MIB)
+    return job
+
+
+def test_a_flush_says_what_was_held_and_what_was_asked_for() -> None:
+    recording = job_that_flushes_for_a_request().recording()
+
+    (flush,) = flushes_of(recording)
+
+    assert (flush.begin, flush.first, flush.last, flush.cause) == (8, 8, 9, 11)
+    assert flush.reserved_bytes == 52 * MIB
+    assert flush.reserved_before_last_bytes == 40 * MIB
+    assert flush.asked_bytes == 60 * MIB
+    assert not flush.is_failure
+    assert not flush.is_users
+
+
+def test_a_flush_whose_stack_is_not_that_of_the_request_is_the_users() -> None:
+    job = RecordedJob()
+    job.free(job.malloc(40 * MIB))
+    job.stack = "evaluate"
+    job.model.empty_cache()
+    job.stack = "forward"
+    job.malloc(60 * MIB)
+
+    (flush,) = flushes_of(job.recording())
+
+    assert flush.asked_bytes == 60 * MIB
+    assert flush.is_users
+
+
+def test_a_flush_before_anything_that_needs_no_memory_is_the_users() -> None:
+    job = RecordedJob()
+    kept = job.malloc(30 * MIB)
+    job.free(job.malloc(40 * MIB))
+    job.model.empty_cache()
+    job.free(kept)
+    job.model.empty_cache()
+
+    flushes = flushes_of(job.recording())
+
+    assert [(f.asked_bytes, f.is_users) for f in flushes] == [(0, True), (0, True)]
+    assert flushes[-1].cause == len(job.entries)
+
+
+def test_a_failure_is_told_from_a_request_that_was_granted() -> None:
+    job = job_that_flushes_for_a_request()
+    job.free(job.malloc(30 * MIB))
+    for _ in range(2):
+        with pytest.raises(OutOfMemoryError):
+            job.malloc(50 * MIB)
+
+    flushes = flushes_of(job.recording())
+
+    assert [flush.is_failure for flush in flushes] == [False, True]
+    assert flushes[-1].asked_bytes == 50 * MIB
+
+
+def test_a_job_that_gives_nothing_back_has_no_flushes() -> None:
+    job = RecordedJob()
+    job.malloc(1)
+
+    assert flushes_of(job.recording()) == []
+
+
+def test_a_free_that_waits_is_told_from_one_that_does_not() -> None:
+    job = RecordedJob()
+    waits, goes = job.malloc(512), job.malloc(512)
+    job.model.record_stream(waits, 5)
+    job.free(waits, goes)
+    job.model.complete_free(waits)
+
+    recording = job.recording()
+
+    # segment_alloc alloc alloc free_requested(waits) free_requested(goes) ... (waits)
+    assert immediate_frees(recording).nonzero()[0].tolist() == [4]
+    assert late_completions(recording).nonzero()[0].tolist() == [6]
+
+
+def test_what_is_held_before_an_entry() -> None:
+    recording = job_that_flushes_for_a_request().recording()
+
+    assert [reserved_before(recording, event) // MIB for event in (0, 1, 8, 9, 10, 11)] == [
+        0,
+        40,
+        52,
+        40,
+        0,
+        60,
+    ]
+    assert asked_of_device(recording, 3) == 12 * MIB

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from tests.support.recorded_job import MIB, RecordedJob
+from vramscope_analysis.allocator import AllocatorSettings
+from vramscope_analysis.replay.placement import SYNTHETIC_BASE, RecordedAddresses
+
+
+def job() -> RecordedJob:
+    job = RecordedJob()
+    job.malloc(12 * MIB)
+    job.malloc(40 * MIB)
+    return job
+
+
+def test_segments_go_where_they_were() -> None:
+    events = job().recording().events
+    addresses = RecordedAddresses(events)
+
+    assert addresses.next_event == 0
+    addresses.expect_until(1)
+    assert addresses.reserve(12 * MIB) == events.addresses[0]
+    assert addresses.expected == [("segment_alloc", int(events.addresses[0]), 12 * MIB, 0)]
+    addresses.expect_nothing()
+    assert addresses.next_event == 2
+    addresses.expect_until(3)
+    assert addresses.reserve(40 * MIB) == events.addresses[2]
+    assert addresses.next_event == len(events)
+
+
+def test_what_was_not_recorded_goes_elsewhere() -> None:
+    addresses = RecordedAddresses(job().recording().events)
+
+    early = addresses.reserve(12 * MIB)
+    addresses.expect_until(1)
+    other_size = addresses.reserve(14 * MIB)
+    addresses.reserve(12 * MIB)
+    second = addresses.reserve(12 * MIB)
+
+    assert min(early, other_size, second) >= SYNTHETIC_BASE
+    assert len({early, other_size, second}) == 3
+    addresses.release(early, 12 * MIB)
+    assert addresses.reserve(12 * MIB) == early
+
+
+def test_no_address_is_given_twice() -> None:
+    events = job().recording().events
+    addresses = RecordedAddresses(events, held=[int(events.addresses[0])])
+
+    addresses.expect_until(1)
+
+    assert addresses.reserve(12 * MIB) >= SYNTHETIC_BASE
+    addresses.release(int(events.addresses[0]), 12 * MIB)
+    assert addresses.reserve(12 * MIB) == events.addresses[0]
+
+
+def test_a_range_begins_at_its_first_page() -> None:
+    recorded = RecordedJob(AllocatorSettings(expandable_segments=True))
+    recorded.malloc(12 * MIB)
+    events = recorded.recording().events
+    addresses = RecordedAddresses(events)
+    assert addresses.reserve_range(1 << 40) >= SYNTHETIC_BASE
+
+    addresses.expect_until(1)
+
+    first = addresses.reserve_range(1 << 40)
+    assert first == events.addresses[0]
+    assert addresses.reserve_range(1 << 40) >= SYNTHETIC_BASE
+    addresses.release_range(first, 1 << 40)
+    assert addresses.reserve_range(1 << 40) == first
+
+
+def test_entries_before_the_start_are_left_out() -> None:
+    events = job().recording().events
+
+    addresses = RecordedAddresses(events, start=2)
+
+    assert addresses.next_event == 2
