@@ -4,7 +4,7 @@ from vramscope_analysis.allocator.address_space import AddressSpace, FirstFitAdd
 from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.errors import OutOfMemoryError
 from vramscope_analysis.allocator.events import EventCallback, PoolId
-from vramscope_analysis.allocator.model import CachingAllocator
+from vramscope_analysis.allocator.model import CachingAllocator, restore
 from vramscope_analysis.allocator.settings import AllocatorSettings
 from vramscope_analysis.allocator.settings_forms import (
     settings_dict,
@@ -42,6 +42,7 @@ __all__ = [
     "changed_settings",
     "memory_summary",
     "parse_settings",
+    "restore",
     "settings_dict",
     "settings_from_snapshot",
     "settings_text",

@@ -92,6 +92,16 @@ class ActiveBlocks:
         else:
             self._make_free(block)
 
+    def wait_for(self, block: Block) -> None:
+        """A block in use is freed already, and waits for streams that nobody knows."""
+        block.allocated = False
+        block.pending = True
+        self.pending[block] = None
+        for stats in (block.pool.stats, block.pool.stats_all):
+            stats.free_requested(block.size_bytes)
+        if block.size_bytes >= self._state.settings.max_split_size_bytes:
+            self._state.counters.oversize_allocations.decrease(1)
+
     def complete(self, block: Block) -> None:
         """No stream uses a freed block any more (``process_events``).
 

@@ -69,6 +69,22 @@ class FirstFitAddresses:
         else:
             self._holes.insert(position, (address, size_bytes))
 
+    def occupy(self, address: int, size_bytes: int) -> None:
+        """Hand a range out that lies where it lies, as far as it is not in use."""
+        end = address + size_bytes
+        holes: list[tuple[int, int]] = []
+        for hole, hole_bytes in self._holes:
+            if hole < address:
+                holes.append((hole, min(hole_bytes, address - hole)))
+            if hole + hole_bytes > end:
+                kept = max(hole, end)
+                holes.append((kept, hole + hole_bytes - kept))
+        if end > self._end:
+            if address > self._end:
+                holes.append((self._end, address - self._end))
+            self._end = end
+        self._holes = holes
+
     def reserve_range(self, size_bytes: int) -> int:
         """Address of a new range: ranges and segments lie in one space."""
         return self.reserve(size_bytes)

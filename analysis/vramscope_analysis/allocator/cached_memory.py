@@ -60,7 +60,7 @@ class CachedMemory:
         elif everything and self._state.rules.flush_in_scope_fails:
             self._state.counters.num_sync_all_streams += 1
             raise RuntimeError("expected no capture and no pool scope, got one under way")
-        for owner in list(self.private.freeable.values()):
+        for owner in self.private.freeable.values():
             if not everything:
                 if owner.pool_id != pool_id:
                     continue

@@ -78,6 +78,17 @@ class ExpandableMemory:
         if not block.is_split:
             self._release(segment)
 
+    def page_bytes_of(self, pool: BlockPool) -> int:
+        """Size of the pages of a pool's new ranges (``find_expandable_block``)."""
+        return SMALL_SEGMENT_BYTES if pool.is_small else self._state.settings.large_segment_bytes
+
+    def range_bytes(self, page_bytes: int) -> int:
+        """Size of a new range: 1 1/8 of the device's memory (``ExpandableSegment``)."""
+        device_bytes = self._state.capacity_bytes
+        if device_bytes is None:
+            device_bytes = UNBOUNDED_DEVICE_BYTES
+        return round_up(device_bytes + device_bytes // 8, page_bytes)
+
     def _find(self, pool: BlockPool, size_bytes: int, stream: int) -> Block:
         """Lowest place with enough unmapped and free room (``find_expandable_block``)."""
         for unmapped in pool.unmapped.of_stream(stream):
@@ -88,13 +99,10 @@ class ExpandableMemory:
         return self._new_segment(pool, stream).first
 
     def _new_segment(self, pool: BlockPool, stream: int) -> ExpandableSegment:
-        """Reserve addresses for 1 1/8 of the device's memory (``ExpandableSegment``)."""
+        """Reserve the addresses of a new range (``ExpandableSegment``)."""
         state = self._state
-        page_bytes = SMALL_SEGMENT_BYTES if pool.is_small else state.settings.large_segment_bytes
-        device_bytes = state.capacity_bytes
-        if device_bytes is None:
-            device_bytes = UNBOUNDED_DEVICE_BYTES
-        range_bytes = round_up(device_bytes + device_bytes // 8, page_bytes)
+        page_bytes = self.page_bytes_of(pool)
+        range_bytes = self.range_bytes(page_bytes)
         address = state.addresses.reserve_range(range_bytes)
         segment = ExpandableSegment(
             address, range_bytes, stream, pool, next(state.memory_numbers), page_bytes=page_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vramscope_analysis.allocator.active_blocks import ActiveBlocks
@@ -13,6 +13,7 @@ from vramscope_analysis.allocator.counters import Counters
 from vramscope_analysis.allocator.events import EventCallback, PoolId
 from vramscope_analysis.allocator.new_memory import NewMemory, Request
 from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
+from vramscope_analysis.allocator.restoring import Restoration
 from vramscope_analysis.allocator.rounding import SMALL_BYTES, round_size
 from vramscope_analysis.allocator.settings import AllocatorSettings
 from vramscope_analysis.allocator.snapshot import segment_entries
@@ -149,7 +150,7 @@ class CachingAllocator:
         """
         self._pools.create(pool_id, has_allocator=has_allocator)
         if use_on_oom:
-            self._pools.used_on_oom[pool_id] = None
+            self._pools.used_on_oom.insert(pool_id, None)
         if no_split:
             self._pools.never_split(pool_id)
 
@@ -230,6 +231,20 @@ class CachingAllocator:
         """Begin every total anew (``resetAccumulatedStats``)."""
         self.counters.reset_accumulated()
 
+    def restore(self, segments: Iterable[Mapping[str, Any]]) -> dict[int, Block]:
+        """Begin with the state of a snapshot: see :class:`Restoration`.
+
+        Args:
+            segments: in PyTorch's structure, in any order.
+
+        Returns:
+            The blocks in use, allocated or waiting, by address.
+
+        Raises:
+            ValueError: the model is not empty, or the segments contradict each other.
+        """
+        return Restoration(self._state, self._cached, self._active).fill(segments)
+
     # ------------------------------------------------------------------------- what it answers
 
     def memory_stats(self) -> dict[str, Any]:
@@ -291,3 +306,8 @@ class CachingAllocator:
     def allowed_bytes(self) -> int | None:
         """Most that may be held from the device: limit or capacity. ``None``: no end."""
         return self._state.allowed_bytes
+
+
+def restore(model: CachingAllocator, segments: Iterable[Mapping[str, Any]]) -> dict[int, Block]:
+    """Fill an empty model with the state of a snapshot: :meth:`CachingAllocator.restore`."""
+    return model.restore(segments)

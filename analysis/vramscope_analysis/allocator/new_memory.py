@@ -104,7 +104,7 @@ class NewMemory:
         if request.pool.owner is not None:
             return None
         state = self._state
-        for pool_id in self._cached.private.used_on_oom:
+        for pool_id in self._cached.private.used_on_oom.ids():
             owner = self._cached.private.by_id.get(pool_id)
             if owner is None or not owner.use_count:
                 continue

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vramscope_analysis.allocator.events import PoolId
 from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID, BlockPool
+from vramscope_analysis.allocator.pool_table import PoolTable
 from vramscope_analysis.allocator.version_rules import VersionRules
 
 
@@ -64,8 +65,8 @@ class PrivatePools:
         self, new_half: Callable[[PrivatePool, bool], BlockPool], rules: VersionRules
     ) -> None:
         self.by_id: dict[PoolId, PrivatePool] = {}  # graph_pools
-        self.freeable: dict[PoolId, PrivatePool] = {}  # graph_pools_freeable
-        self.used_on_oom: dict[PoolId, None] = {}
+        self.freeable = PoolTable[PrivatePool]()  # graph_pools_freeable
+        self.used_on_oom = PoolTable[None]()
         self.scopes: list[PoolScope] = []
         self.holds_back = False
         self._never_split: set[PoolId] = set()
@@ -102,12 +103,12 @@ class PrivatePools:
             raise ValueError(f"expected a pool that is in use, got {pool_id}")
         pool.use_count -= 1
         if not pool.use_count:
-            self.freeable[pool_id] = pool
+            self.freeable.insert(pool_id, pool)
 
     def forget(self, pool_id: PoolId) -> None:
         """A pool that is no longer used has given everything back (``release_cached_blocks``)."""
         del self.by_id[pool_id]
-        del self.freeable[pool_id]
+        self.freeable.remove(pool_id)
 
     def never_split(self, pool_id: PoolId) -> None:
         """Hand out only whole segments from a pool (``setNoSplit``)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from vramscope_analysis.allocator.settings import (
     MIB,
@@ -119,7 +119,7 @@ def _divisions_from(divisions: object) -> tuple[int, ...]:
     if not isinstance(divisions, Mapping):
         raise ValueError(f"expected roundup_power2_divisions by size, got {divisions!r}")
     slots = [0] * POWER2_DIVISION_SLOTS
-    by_size: Mapping[Any, Any] = divisions
+    by_size: dict[Any, Any] = dict(cast(Any, divisions))
     for size, value in by_size.items():
         mib = int(_number(int(size) if isinstance(size, str) else size, "a size"))
         slot = mib.bit_length() - 1

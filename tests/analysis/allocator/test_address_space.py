@@ -42,3 +42,27 @@ def test_ranges_never_overlap(numbers: list[int]) -> None:
         for address, size_bytes in sorted(live):
             assert address >= end
             end = address + size_bytes
+
+
+def test_a_range_that_lies_somewhere_is_not_handed_out() -> None:
+    space = FirstFitAddresses(base_address=100)
+    space.occupy(150, 50)
+    space.occupy(20, 90)  # begins below the space
+
+    assert [space.reserve(size) for size in (40, 10, 30)] == [110, 200, 210]
+    space.release(150, 50)
+    assert space.reserve_range(50) == 150
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=20))
+def test_occupied_ranges_may_overlap(ranges: list[tuple[int, int]]) -> None:
+    space = FirstFitAddresses(base_address=10)
+    taken: set[int] = set()
+    for address, size_bytes in ranges:
+        space.occupy(address, size_bytes)
+        taken |= set(range(address, address + size_bytes))
+
+    handed_out = [space.reserve(1) for _ in range(60)]
+
+    free = [address for address in range(10, 200) if address not in taken]
+    assert handed_out == free[:60]

@@ -37,9 +37,9 @@ def test_a_pool_is_freeable_once_nobody_uses_it() -> None:
 
     for _ in range(2):
         pools.release(GRAPH)
-        assert not pools.freeable
+        assert not len(pools.freeable)
     pools.release(GRAPH)
-    assert pools.freeable == {GRAPH: pool}
+    assert pools.freeable.values() == [pool]
 
     with pytest.raises(ValueError, match="expected a pool that is in use"):
         pools.release(GRAPH)

@@ -116,5 +116,5 @@ def test_what_a_snapshot_has_no_entry_for_comes_from_the_text() -> None:
     ],
 )
 def test_values_of_another_kind_are_refused(recorded: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="expected|invalid literal"):
+    with pytest.raises(ValueError, match=r"expected|invalid literal"):
         settings_from_snapshot(recorded)

@@ -104,7 +104,7 @@ def test_each_release_accepts_what_it_knows(text: str, versions: list[Version]) 
 
 
 def test_the_error_tells_what_was_expected_and_what_held_before() -> None:
-    with pytest.raises(SettingsError, match="expected True or False for .*, got yes") as error:
+    with pytest.raises(SettingsError, match=r"expected True or False for .*, got yes") as error:
         parse_settings("max_split_size_mb:64,expandable_segments:yes,max_split_size_mb:128")
 
     assert error.value.applied == AllocatorSettings(max_split_size_bytes=64 * MIB)

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.allocator_traces import flatten
+from vramscope_analysis.allocator import (
+    AllocatorSettings,
+    Block,
+    CachingAllocator,
+    FirstFitAddresses,
+    OutOfMemoryError,
+    Version,
+    restore,
+)
+
+MIB = 1 << 20
+EXPANDABLE = AllocatorSettings(expandable_segments=True)
+
+
+def new_model(**options: Any) -> CachingAllocator:
+    options = {"capacity_bytes": 300 * MIB, "addresses": FirstFitAddresses(0), **options}
+    return CachingAllocator(**options)
+
+
+def current(model: CachingAllocator) -> dict[str, int]:
+    return {
+        name: value
+        for name, value in flatten(model.memory_stats()).items()
+        if name.endswith(".current")
+    }
+
+
+def test_the_state_comes_back_as_it_was() -> None:
+    settings = AllocatorSettings(max_split_size_bytes=30 * MIB)
+    model = new_model(settings=settings)
+    blocks = [model.malloc(size, stream) for size in (100, 3 * MIB, 40 * MIB) for stream in (0, 5)]
+    graph = model.malloc(2 * MIB, pool_id=(0, 1))
+    model.record_stream(blocks[1], 9)
+    for block in (blocks[1], blocks[2], graph):
+        model.free(block)
+
+    again = new_model(settings=settings)
+    in_use = restore(again, model.segments())
+
+    assert again.segments() == model.segments()
+    assert current(again) == current(model)
+    stats = flatten(again.memory_stats())
+    assert {stats[name] for name in stats if name.startswith("num_")} == {0}
+    assert in_use == {block.address: block for block in in_use.values()}
+    waiting = in_use.pop(blocks[1].address)
+    assert waiting.state == "active_pending_free"
+    assert set(in_use) == {block.address for block in (blocks[0], *blocks[3:])}
+
+    # A release waits for the block that waits, as it does in the first model.
+    for each in (model, again):
+        each.empty_cache()
+    assert again.segments() == model.segments()
+    assert current(again) == current(model)
+    # The private pool has one use.
+    again.release_pool((0, 1))
+    again.empty_cache()
+    assert {segment["segment_pool_id"] for segment in again.segments()} == {(0, 0)}
+
+
+CALLS = st.lists(
+    st.tuples(st.sampled_from(["malloc", "malloc", "free"]), st.integers(1, 24 * MIB)), max_size=40
+)
+
+
+def apply(model: CachingAllocator, live: list[Block], calls: list[tuple[str, int]]) -> list[int]:
+    addresses: list[int] = []
+    for name, number in calls:
+        if name == "free" and live:
+            model.free(live.pop(number % len(live)))
+        elif name == "malloc":
+            try:
+                live.append(model.malloc(number))
+            except OutOfMemoryError:
+                continue
+            addresses.append(live[-1].address)
+    return addresses
+
+
+@given(before=CALLS, after=CALLS, version=st.sampled_from([(2, 4), (2, 11)]))
+def test_a_restored_model_goes_on_as_the_first_one(
+    before: list[tuple[str, int]], after: list[tuple[str, int]], version: Version
+) -> None:
+    model = new_model(version=version)
+    live: list[Block] = []
+    apply(model, live, before)
+    again = new_model(version=version)
+    in_use = restore(again, model.segments())
+
+    restored = [in_use[block.address] for block in live]
+
+    assert apply(again, restored, after) == apply(model, live, after)
+    assert again.segments() == model.segments()
+    assert current(again) == current(model)
+
+
+def expandable_state() -> CachingAllocator:
+    """A range with a gap at its start and one in the middle."""
+    model = new_model(settings=EXPANDABLE, capacity_bytes=400 * MIB)
+    blocks = [model.malloc(20 * MIB) for _ in range(5)]
+    model.malloc(1000)
+    for number in (0, 2):
+        model.free(blocks[number])
+    model.empty_cache()
+    model.free(blocks[3])
+    return model
+
+
+def test_a_range_comes_back_with_its_gaps() -> None:
+    model = expandable_state()
+    segments = model.segments()
+    large = [segment for segment in segments if segment["segment_type"] == "large"]
+    assert [segment["address"] // MIB for segment in large] == [20, 60]
+    for segment in large:
+        segment["range_address"] = 0
+
+    again = new_model(settings=EXPANDABLE, capacity_bytes=400 * MIB)
+    restore(again, segments)
+
+    assert again.segments() == model.segments()
+    assert current(again) == current(model)
+    events: list[tuple[str, int, int]] = []
+
+    def see(action: str, address: int, size_bytes: int, *_rest: object) -> None:
+        events.append((action, address // MIB, size_bytes // MIB))
+
+    again.on_event = see
+    again.malloc(30 * MIB)
+    again.malloc(20 * MIB)
+    # First the gap in the middle with the free page behind it, then the one at the start.
+    assert events == [
+        ("segment_map", 40, 20),
+        ("alloc", 40, 30),
+        ("segment_map", 0, 20),
+        ("alloc", 0, 20),
+    ]
+
+
+def test_a_range_begins_at_its_lowest_piece_if_nothing_else_is_known() -> None:
+    model = expandable_state()
+    again = new_model(settings=EXPANDABLE, capacity_bytes=None)
+    restore(again, model.segments())
+
+    assert again.segments() == model.segments()
+    # 40 to 60 is the first gap now; what comes behind the range's last page is free as well.
+    assert again.malloc(20 * MIB).address == 60 * MIB
+    assert again.malloc(20 * MIB).address == 40 * MIB
+    assert again.malloc(20 * MIB).address == 100 * MIB
+
+
+def test_a_range_ends_before_the_next_one() -> None:
+    model = expandable_state()
+    again = new_model(settings=EXPANDABLE, capacity_bytes=None)
+    restore(again, model.segments())
+    starts = sorted(segment["address"] for segment in again.segments())
+
+    # The small range lies behind the large one: what does not fit between has a new range.
+    block = again.malloc(600 * MIB)
+
+    assert block.address > starts[-1]
+
+
+@pytest.mark.parametrize(("page_bytes", "unmapped"), [(None, 60), (40 * MIB, 40)])
+def test_the_size_of_pages_may_be_told(page_bytes: int | None, unmapped: int) -> None:
+    model = new_model(settings=EXPANDABLE, capacity_bytes=400 * MIB)
+    model.malloc(10 * MIB)
+    model.free(model.malloc(60 * MIB))
+    segments = [{**segment, "page_bytes": page_bytes} for segment in model.segments()]
+
+    again = new_model(settings=EXPANDABLE, capacity_bytes=400 * MIB)
+    restore(again, segments)
+    again.empty_cache()
+
+    assert model.reserved_bytes - again.reserved_bytes == unmapped * MIB
+
+
+def test_pages_of_another_size_than_the_option_says_fit_the_pieces() -> None:
+    model = new_model(settings=EXPANDABLE)
+    model.malloc(10 * MIB)
+    again = new_model(
+        settings=AllocatorSettings(expandable_segments=True, large_segment_bytes=64 * MIB)
+    )
+    restore(again, model.segments())
+
+    again.malloc(15 * MIB)
+
+    assert again.reserved_bytes == sum(s["total_size"] for s in again.segments()) == 28 * MIB
+
+
+def test_the_age_of_memory_orders_equal_blocks() -> None:
+    def restored(**ages: int) -> CachingAllocator:
+        first = new_model(version=(2, 13))
+        for block in [first.malloc(20 * MIB) for _ in range(3)]:
+            first.free(block)
+        segments = first.segments()
+        for segment, age in zip(segments, ages.values(), strict=False):
+            segment["registration"] = age
+        again = new_model(version=(2, 13))
+        restore(again, segments)
+        return again
+
+    assert restored().malloc(20 * MIB).address == 0
+    assert restored(first=7, second=2, third=5).malloc(20 * MIB).address == 20 * MIB
+
+
+def test_new_segments_lie_beside_the_restored_ones() -> None:
+    first = new_model(addresses=FirstFitAddresses(100 * MIB))
+    first.malloc(30 * MIB)
+    again = new_model(addresses=FirstFitAddresses(80 * MIB))
+    restore(again, first.segments())
+
+    assert again.malloc(40 * MIB).address == 130 * MIB
+    assert again.malloc(20 * MIB).address == 80 * MIB
+
+
+def test_only_an_empty_model_is_filled() -> None:
+    model = new_model()
+    model.malloc(1)
+
+    with pytest.raises(ValueError, match="expected an empty model, got one that holds 2097152"):
+        restore(model, model.segments())
