@@ -1,0 +1,120 @@
+"""Workloads recorded on an H200 that the model was never fitted to: it does exactly the same."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.support.known_calls import KnownCalls
+from tests.support.recorded_run import RecordedRun, differences, flatten, load_run, names
+from vramscope_analysis.allocator import parse_settings
+from vramscope_analysis.replay import Recording, predict, replay_recorded
+
+RUNS = names()
+
+# Up to torch 2.11 an entry does not say which pool it was of, and of a pool whose segments are gone
+# at the end nothing else does. From 2.12 on entries say it: with that, the trace is enough.
+NEEDS_POOL_IDS = {name for name in RUNS if name.startswith(("cuda_graphs__", "pools__"))}
+
+# What the trace of no version says.
+NOT_IN_THE_TRACE = {
+    "settings__default": "settings that changed while the job ran: it has the last ones only",
+    "pool_options__default": "no_split, a limit that is lifted again",
+    "pool_options__expandable": "no_split, a limit that is lifted again",
+}
+
+# From the default run of a workload to one under other settings: the largest error of the predicted
+# peak of reserved memory. Requests of the two runs were the same but for the order of some frees.
+PREDICTED = {
+    "checkpointing__split64": 0.0,
+    "checkpointing__combined": 0.0,
+    "checkpointing__expandable_pages64": 0.0,
+    "cuda_graphs__expandable": 0.0,
+    "cuda_graphs__combined": 0.0,
+    "hf__expandable": 0.0,
+    "hf__pow2_4": 0.0,
+    "lightning__expandable": 0.0,
+    "oom_retry__split64_rounding64": 0.0,
+    "oom_retry__gc60_split64": 0.0,
+    # Another request fails first, and from there on the job did other things.
+    "oom_retry__expandable": 0.01,
+    "pools__expandable": 0.0,
+    "streams__expandable": 0.0,
+    "streams__limited": 0.0,
+    # When streams were done with what was freed is a matter of time, and differed between the runs.
+    "streams__gc60": 0.0,
+    "unet__split64": 0.0,
+    "unet__segments48": 0.0,
+    "unet__gc60": 0.0,
+}
+# The same reason as above: not as many segments, but the same peak.
+COUNTS_DIFFER = {"oom_retry__expandable", "streams__gc60", "streams__limited"}
+
+
+def recording_of(name: str, run: RecordedRun) -> Recording:
+    """The trace, with the pools of its entries where a newer torch would have written them."""
+    recording = Recording.from_snapshot(run.snapshot)
+    if name not in NEEDS_POOL_IDS:
+        return recording
+    known = KnownCalls(run)
+    known.replay()
+    pool_ids = np.array(known.pool_ids, dtype=np.int64)
+    events = dataclasses.replace(recording.events, pool_ids=pool_ids)
+    return dataclasses.replace(recording, events=events)
+
+
+def test_the_recordings_are_all_there() -> None:
+    assert len(RUNS) >= 29
+    assert set(NOT_IN_THE_TRACE) | NEEDS_POOL_IDS | set(PREDICTED) <= set(RUNS)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_entry_counter_and_segment_is_exact_when_all_calls_are_known(name: str) -> None:
+    run = load_run(name)
+    known = KnownCalls(run)
+    known.replay()
+    assert known.rows_compared == len(run.rows) > 5
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if name not in NOT_IN_THE_TRACE])
+def test_the_trace_alone_is_replayed_exactly(name: str) -> None:
+    run = load_run(name)
+    report = replay_recorded(recording_of(name, run), version=run.version)
+
+    assert report.segment_events > 0
+    assert report.is_exact, report.first_mismatches
+    # An empty_cache that found nothing to give back left no entry, but was counted.
+    unseen = (
+        {"num_sync_all_streams"} if name.startswith(("hf", "lightning", "cuda_graphs")) else set()
+    )
+    truth = {key: value for key, value in run.final_stats.items() if key not in unseen}
+    assert differences(truth, flatten(report.counters)) == []
+
+
+@pytest.mark.parametrize("name", NOT_IN_THE_TRACE)
+def test_a_trace_that_says_too_little_is_known_to_be_replayed_wrongly(name: str) -> None:
+    run = load_run(name)
+    report = replay_recorded(Recording.from_snapshot(run.snapshot), version=run.version)
+    assert not report.is_exact
+
+
+@pytest.mark.parametrize(("name", "error"), PREDICTED.items())
+def test_other_settings_are_predicted_from_the_default_run(name: str, error: float) -> None:
+    recorded = load_run(name)
+    default = f"{name.partition('__')[0]}__default"
+
+    prediction = predict(
+        recording_of(default, load_run(default)),
+        parse_settings(recorded.conf),
+        limit_bytes=recorded.limit_bytes,
+        version=recorded.version,
+    )
+
+    expected = recorded.final_stats["reserved_bytes.all.peak"]
+    assert prediction.peak_reserved_bytes == pytest.approx(expected, rel=error, abs=0)
+    if name not in COUNTS_DIFFER:
+        counted = (prediction.device_allocs, prediction.retries, prediction.ooms)
+        kept = ("num_device_alloc", "num_alloc_retries", "num_ooms")
+        assert counted == tuple(recorded.final_stats[key] for key in kept)
