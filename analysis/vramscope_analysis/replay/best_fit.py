@@ -1,0 +1,282 @@
+"""What later placements tell about the size of a block: the allocator takes the best fit."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
+from vramscope_analysis.allocator.rounding import (
+    MIN_BLOCK_BYTES,
+    SMALL_BYTES,
+    SMALL_SEGMENT_BYTES,
+    round_size,
+)
+from vramscope_analysis.replay.held_memory import HeldSegment, PoolId, pool_of
+from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.snapshot import Action
+
+Group: TypeAlias = tuple[int, PoolId | None]
+"""Stream and pool: blocks of one group compete for a request."""
+
+TIES_BY_ADDRESS: Final[Version] = (2, 11)
+"""Last release that takes the lowest of equal blocks (``BlockComparatorSize``)."""
+
+OF_BLOCKS: Final = (Action.ALLOC, Action.FREE_COMPLETED, Action.OOM)
+OF_SEGMENTS: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE)
+GIVEN_BACK: Final = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
+
+
+class UncertainBlock:
+    """A live block that may have kept the front of the free space behind it.
+
+    Args:
+        address: where it starts.
+        rounded_bytes: what it takes up for certain.
+        freed_at: entry that makes it free; until then nothing was placed into the space.
+        group: whom the space serves.
+        space_bytes: from its certain end to the next block.
+        unsplit_bytes: most that it may have kept.
+    """
+
+    def __init__(
+        self,
+        address: int,
+        rounded_bytes: int,
+        freed_at: int,
+        group: Group,
+        space_bytes: int,
+        unsplit_bytes: int,
+    ) -> None:
+        self.address = address
+        self.end = address + rounded_bytes
+        self.freed_at = freed_at
+        self.group = group
+        self.space_bytes = space_bytes
+        self.unsplit_bytes = unsplit_bytes
+        # One bit for each multiple of 512 B that it may have kept. What is left of the space is a
+        # free block of the large pool, and those are larger than 1 MiB.
+        most_bytes = min(unsplit_bytes, space_bytes - SMALL_BYTES - MIN_BLOCK_BYTES)
+        self._possible = (1 << max(most_bytes, 0) // MIN_BLOCK_BYTES + 1) - 1
+
+    def exclude(self, least_bytes: int, end_bytes: int) -> None:
+        """The free space was not of ``least_bytes`` or more and below ``end_bytes``."""
+        first = max(self.space_bytes - end_bytes + MIN_BLOCK_BYTES, 0) // MIN_BLOCK_BYTES
+        last = min(self.space_bytes - least_bytes, self.unsplit_bytes) // MIN_BLOCK_BYTES
+        if first <= last:
+            self._possible &= ~((1 << last + 1) - (1 << first))
+
+    def kept_bytes(self) -> tuple[int, int]:
+        """Least and most that it may have kept; all that it could if no size explains the rest."""
+        if not self._possible:
+            return 0, self.unsplit_bytes
+        least = (self._possible & -self._possible).bit_length() - 1
+        return least * MIN_BLOCK_BYTES, (self._possible.bit_length() - 1) * MIN_BLOCK_BYTES
+
+
+class _Event(NamedTuple):
+    entry: int
+    action: int
+    address: int
+    size_bytes: int
+
+
+def narrow(
+    recording: Recording,
+    position: int,
+    held: Sequence[HeldSegment],
+    live: Sequence[int],
+    uncertain: Sequence[UncertainBlock],
+) -> None:
+    """Exclude from uncertain blocks what contradicts the placement of the blocks after them.
+
+    A request that was served by a free block of some size shows that no free block of its group
+    was large enough and smaller (``get_free_block``); a request that a new segment was taken for
+    shows that none was large enough, as does one that failed. A replay that starts with sizes
+    that pass all of this places every block where it was recorded.
+
+    Args:
+        recording: its entries from ``position`` on.
+        position: where the blocks are uncertain.
+        held: segments at the position, by address.
+        live: addresses of all blocks at the position, in order.
+        uncertain: some of them.
+    """
+    space = _LargePool(recording, held, live, uncertain)
+    for event in _entries_of_large_pool(recording, position, max(b.freed_at for b in uncertain)):
+        if event.action == Action.ALLOC:
+            space.alloc(event)
+        elif event.action == Action.FREE_COMPLETED:
+            space.free(event)
+        elif event.action == Action.OOM:
+            space.out_of_memory(event)
+        elif event.action == Action.SEGMENT_ALLOC:
+            space.add_segment(event)
+        else:
+            space.remove_segment(event)
+
+
+def _entries_of_large_pool(recording: Recording, start: int, last: int) -> Iterator[_Event]:
+    events = recording.events
+    chosen = np.isin(events.actions, OF_BLOCKS) & (events.sizes > SMALL_BYTES)
+    chosen |= np.isin(events.actions, OF_SEGMENTS) & (events.sizes != SMALL_SEGMENT_BYTES)
+    indices = np.flatnonzero(chosen[start : last + 1]) + start
+    columns = (indices, events.actions[indices], events.addresses[indices], events.sizes[indices])
+    yield from map(_Event, *(column.tolist() for column in columns))
+
+
+class _LargePool:
+    """Where blocks start and segments end in the large pool, and the space behind the uncertain."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        held: Sequence[HeldSegment],
+        live: Sequence[int],
+        uncertain: Sequence[UncertainBlock],
+    ) -> None:
+        self._events = recording.events
+        self._settings = recording.settings
+        self._breaks_ties_by_address = recording.version <= TIES_BY_ADDRESS
+        self._only_pool = _only_pool(recording)
+        segments = [s for s in held if not s.is_small and not s.is_expandable]
+        self._segment_starts = [segment.address for segment in segments]
+        self._segments = {s.address: (s.end, (s.stream, s.pool_id)) for s in segments}
+        self._bounds = sorted([*live, *(segment.end for segment in segments)])
+        self._uncertain = {block.address: block for block in uncertain}
+        self._most_unsplit_bytes = max(block.unsplit_bytes for block in uncertain)
+        self._spaces: defaultdict[Group, list[tuple[int, int]]] = defaultdict(list)
+        for block in uncertain:
+            self._add_space(block)
+
+    def alloc(self, event: _Event) -> None:
+        """A block is handed out: compare the space that it came from with all other."""
+        position = bisect_right(self._segment_starts, event.address) - 1
+        if position < 0:
+            return
+        segment_end, group = self._segments[self._segment_starts[position]]
+        if event.address >= segment_end:
+            return
+        after = bisect_right(self._bounds, event.address)
+        rounded_bytes = round_size(event.size_bytes, self._settings)
+        spaces = self._spaces.get(group)
+        if spaces:
+            if not self._has_new_segment(event):
+                self._compare(spaces, event.address, rounded_bytes, self._bounds[after])
+            elif self._nothing_was_freed_since_the_search(event.entry - 2):
+                self._exclude(spaces, rounded_bytes, self._least_refused_bytes(rounded_bytes))
+        self._bounds.insert(after, event.address)
+
+    def out_of_memory(self, event: _Event) -> None:
+        """A request found no block, and then no memory: its size is rounded already."""
+        spaces = self._spaces.get(self._group_of(event))
+        if spaces and self._nothing_was_freed_since_the_search(event.entry - 1):
+            self._exclude(spaces, event.size_bytes, self._least_refused_bytes(event.size_bytes))
+
+    def free(self, event: _Event) -> None:
+        """A block becomes free: the space before it grows."""
+        position = bisect_left(self._bounds, event.address)
+        if position == len(self._bounds) or self._bounds[position] != event.address:
+            return
+        del self._bounds[position]
+        freed = self._uncertain.get(event.address)
+        if freed is not None and freed.freed_at == event.entry:
+            self._remove_space(freed)
+            del self._uncertain[event.address]
+        before = self._uncertain.get(self._bounds[position - 1]) if position else None
+        if before is not None:
+            self._remove_space(before)
+            before.space_bytes = self._bounds[position] - before.end
+            self._add_space(before)
+
+    def add_segment(self, event: _Event) -> None:
+        """A segment comes from the device."""
+        end = event.address + event.size_bytes
+        if event.address not in self._segments:
+            insort(self._segment_starts, event.address)
+            insort(self._bounds, end)
+            self._segments[event.address] = (end, self._group_of(event))
+
+    def remove_segment(self, event: _Event) -> None:
+        """A segment goes back to the device."""
+        segment = self._segments.pop(event.address, None)
+        if segment is not None:
+            del self._segment_starts[bisect_left(self._segment_starts, event.address)]
+            del self._bounds[bisect_left(self._bounds, segment[0])]
+
+    def _group_of(self, event: _Event) -> Group:
+        pool_id = pool_of(self._events, event.entry) or self._only_pool
+        return int(self._events.streams[event.entry]), pool_id
+
+    def _add_space(self, block: UncertainBlock) -> None:
+        insort(self._spaces[block.group], (block.space_bytes, block.address))
+
+    def _remove_space(self, block: UncertainBlock) -> None:
+        spaces = self._spaces[block.group]
+        del spaces[bisect_left(spaces, (block.space_bytes, block.address))]
+
+    def _compare(
+        self, spaces: list[tuple[int, int]], address: int, rounded_bytes: int, bound: int
+    ) -> None:
+        """No free block was large enough and came before the one that was taken."""
+        taken_bytes = bound - address
+        self._exclude(spaces, rounded_bytes, taken_bytes)
+        if self._breaks_ties_by_address:
+            self._exclude(spaces, taken_bytes, taken_bytes + MIN_BLOCK_BYTES, below=address)
+
+    def _exclude(
+        self,
+        spaces: list[tuple[int, int]],
+        least_bytes: int,
+        end_bytes: int,
+        below: int | None = None,
+    ) -> None:
+        for position in range(bisect_left(spaces, (least_bytes, 0)), len(spaces)):
+            space_bytes, address = spaces[position]
+            if space_bytes - self._most_unsplit_bytes >= end_bytes:
+                break
+            if below is None or address < below:
+                self._uncertain[address].exclude(least_bytes, end_bytes)
+
+    def _has_new_segment(self, event: _Event) -> bool:
+        before = event.entry - 1
+        return before >= 0 and (
+            int(self._events.actions[before]) == Action.SEGMENT_ALLOC
+            and int(self._events.addresses[before]) == event.address
+        )
+
+    def _nothing_was_freed_since_the_search(self, entry: int) -> bool:
+        """Whether the entries up to one leave free blocks as the request before had found them.
+
+        A release of the cache comes after the search. It waits for pending frees first, which
+        may have made a block larger; the segments that it gives back make none smaller.
+        """
+        actions = self._events.actions
+        while entry >= 0 and actions[entry] in GIVEN_BACK:
+            entry -= 1
+        if entry < 0:
+            return False
+        if actions[entry] == Action.FREE_COMPLETED:
+            return entry > 0 and bool(actions[entry - 1] == Action.FREE_REQUESTED)
+        return True
+
+    def _least_refused_bytes(self, rounded_bytes: int) -> int:
+        """Size from which on a free block is too large to serve a request (``get_free_block``)."""
+        if rounded_bytes < self._settings.max_split_size_bytes:
+            return self._settings.max_split_size_bytes
+        return rounded_bytes + self._settings.max_non_split_rounding_bytes
+
+
+def _only_pool(recording: Recording) -> PoolId | None:
+    """The pool that every segment of the end belongs to; None if there are several."""
+    pools = {
+        (pool_id[0], pool_id[1])
+        for pool_id in (
+            segment.get("segment_pool_id", DEFAULT_POOL_ID) for segment in recording.segments
+        )
+    }
+    return pools.pop() if len(pools) == 1 else None
