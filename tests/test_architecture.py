@@ -31,7 +31,7 @@ OURS = {
 # Two arrows more: emulation puts the allocator model into the training process, and commands that
 # work on files analyse in their own process (docs/decisions/0009-offline-commands.md).
 EMULATION = "agent/vramscope/emulation"
-OFFLINE_COMMANDS = {"agent/vramscope/cli/replay.py"}
+OFFLINE_COMMANDS = {"agent/vramscope/cli/replay.py", "agent/vramscope/cli/replay_answer.py"}
 
 # What each root may import of others, beside the standard library.
 OTHERS = {

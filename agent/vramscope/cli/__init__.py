@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "run": "run a training script under the agent",
     "runs": "list the runs that a server knows",
     "command": "send a command to a running job",
+    "replay": "replay a recorded job, as it was or under other allocator settings",
     "token": "make, list and revoke tokens of the server",
 }
 """Name of each subcommand, which is also its module's, and what it is for."""

@@ -14,7 +14,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"vramscope {__version__}\n"
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    for name in ("demo", "serve", "run", "runs", "command", "token"):
+    for name in ("demo", "serve", "run", "runs", "command", "replay", "token"):
         assert f"\n  {name} " in out
     assert main([]) == 2
 
@@ -22,7 +22,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["fly"], "no command 'fly'; expected one of: demo, serve, run, runs, command, token"),
+        (["fly"], "no command 'fly'; expected one of: demo, serve, run, runs, command, replay, "),
         (["run"], "expected a script or -m MODULE to run"),
         (["run", "--url", "http://127.0.0.1:1"], "expected a script or -m MODULE to run"),
         (["run", "-m"], "expected the name of a module behind -m"),

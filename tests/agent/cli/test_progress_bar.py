@@ -26,20 +26,23 @@ class Terminal:
     """A stream to a pseudo-terminal, and what a person sees on it."""
 
     def __init__(self, columns: int = 60) -> None:
-        self._screen, terminal = pty.openpty()
-        os.set_blocking(self._screen, False)
-        ioctl(terminal, TIOCSWINSZ, pack("HHHH", 24, columns, 0, 0))
-        self.stream = open(terminal, "w", encoding="ascii")  # noqa: SIM115 - closed by close()
+        self._screen, self._terminal = pty.openpty()
+        ioctl(self._terminal, TIOCSWINSZ, pack("HHHH", 24, columns, 0, 0))
+        self.stream = open(os.dup(self._terminal), "w", encoding="ascii")  # noqa: SIM115
 
     def shown(self) -> str:
-        try:
-            return os.read(self._screen, 65536).decode()
-        except BlockingIOError:
-            return ""
+        """What was drawn since the last time."""
+        # The kernel hands it over when it likes, but in order: read up to a mark.
+        os.write(self._terminal, b"\0")
+        text = b""
+        while not text.endswith(b"\0"):
+            text += os.read(self._screen, 65536)
+        return text[:-1].decode()
 
     def close(self) -> None:
         if not self.stream.closed:
             self.stream.close()
+        os.close(self._terminal)
         os.close(self._screen)
 
 

@@ -1,0 +1,214 @@
+"""``vramscope replay``: let a recorded job's allocations happen again, as recorded or otherwise."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib.util
+import json
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from vramscope.cli.one_line_parser import OneLineParser
+from vramscope.cli.problem import Problem
+from vramscope.cli.progress_bar import ProgressBar
+from vramscope.cli.replay_answer import replay_answer
+from vramscope.cli.replay_text import replay_text
+from vramscope.config import ConfigError, parse_size
+from vramscope.local.local_server import INSTALL_HINT
+
+if TYPE_CHECKING:
+    from vramscope_analysis.allocator import AllocatorSettings
+    from vramscope_analysis.replay import Recording
+    from vramscope_analysis.snapshot import Snapshot
+
+_STDIN: Final = "-"
+_FRACTION: Final = "per_process_memory_fraction"
+_HOW_TO_RECORD: Final = (
+    "call torch.cuda.memory._record_memory_history(max_entries=1_000_000, context=None) before the "
+    "first allocation and torch.cuda.memory._dump_snapshot(FILE) at the end"
+)
+
+
+def execute(arguments: list[str]) -> int:
+    """Replay and print. 0 also when the job runs out of memory there: that is an answer."""
+    options = _parser().parse_args(arguments)
+    if importlib.util.find_spec("numpy") is None:
+        raise Problem(f"replay needs numpy, which is not here; {INSTALL_HINT}")
+    try:
+        with ProgressBar() as bar:
+            answer = _answer(options, bar)
+    except KeyboardInterrupt:
+        raise Problem("interrupted", 130) from None
+    _print(json.dumps(answer) if options.json else replay_text(answer))
+    return 0
+
+
+def _parser() -> OneLineParser:
+    parser = OneLineParser(
+        prog="vramscope replay",
+        description="Replay the allocations of a recorded job through a model of PyTorch's caching "
+        "allocator: as recorded, under other settings, or on a device of another size.",
+        epilog=f"To record a snapshot, {_HOW_TO_RECORD}.",
+    )
+    add = parser.add_argument
+    add(
+        "snapshot",
+        metavar="SNAPSHOT",
+        help="a pickle of _dump_snapshot(), also gzipped; - is stdin",
+    )
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting as in PYTORCH_CUDA_ALLOC_CONF, in place of the recorded one; repeatable",
+    )
+    add("--capacity", metavar="SIZE", help="memory that the device has for the job, such as 24GiB")
+    add("--device", type=int, metavar="N", help="which device (the one with the most events)")
+    add("--torch", metavar="X.Y", help="torch release whose rules to follow (guessed)")
+    add("--advise", action="store_true", help="try a grid of settings and rank them")
+    add("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def _answer(options: argparse.Namespace, bar: ProgressBar) -> dict[str, Any]:
+    """Everything that is known about the job, as the JSON object that ``--json`` prints."""
+    from vramscope_analysis.replay import advise, predict, replay_recorded
+
+    capacity_bytes = _capacity(options.capacity)
+    version = _version(options.torch)
+    changes = [_change(text) for text in options.set]
+    recording = _recording(_read(options.snapshot, bar), options.device)
+    settings = _settings(recording, changes, version or recording.version)
+    limit_bytes = _limit(dict(changes), settings, capacity_bytes)
+    given: dict[str, Any] = {"capacity_bytes": capacity_bytes, "limit_bytes": limit_bytes}
+
+    report = replay_recorded(recording, version=version, progress=bar.stage("replaying"))
+    prediction = predict(
+        recording, settings, version=version, progress=bar.stage("predicting"), **given
+    )
+    advice = None
+    if options.advise:
+        advice = advise(recording, version=version, progress=bar.stage("trying settings"), **given)
+    return {
+        "source": options.snapshot,
+        "changed_settings": dict(changes),
+        **replay_answer(recording, report, prediction, advice, told_version=version),
+    }
+
+
+# ------------------------------------------------------------------------------------ what is given
+
+
+def _capacity(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        capacity_bytes = parse_size(text)
+    except ConfigError as error:
+        raise Problem(f"--capacity: {error}") from None
+    if capacity_bytes <= 0:
+        raise Problem(f"--capacity: expected a size above 0, got {text!r}")
+    return capacity_bytes
+
+
+def _version(text: str | None) -> tuple[int, int] | None:
+    from vramscope_analysis.allocator import NEWEST_VERSION, OLDEST_VERSION
+
+    if text is None:
+        return None
+    match = re.match(r"(\d+)\.(\d+)(?:[.+].*)?$", text)
+    version = (int(match[1]), int(match[2])) if match else None
+    if version is None or not OLDEST_VERSION <= version <= NEWEST_VERSION:
+        oldest, newest = (".".join(map(str, each)) for each in (OLDEST_VERSION, NEWEST_VERSION))
+        raise Problem(f"--torch: expected a release from {oldest} to {newest}, got {text!r}")
+    return version
+
+
+def _change(text: str) -> tuple[str, str]:
+    from vramscope_analysis.allocator.settings_text import OPTION_SINCE, OTHER_OPTION_SINCE
+
+    key, equals, value = text.partition("=")
+    if not equals or not value:
+        raise Problem(f"--set: expected KEY=VALUE, got {text!r}")
+    if key in OTHER_OPTION_SINCE:
+        raise Problem(f"--set: expected a setting of device memory, got {key!r}, which is none")
+    if key not in OPTION_SINCE:
+        near = difflib.get_close_matches(key, OPTION_SINCE, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"expected one of: {', '.join(OPTION_SINCE)}"
+        raise Problem(f"--set: no setting {key!r}; {hint}")
+    return key, value
+
+
+def _settings(
+    recording: Recording, changes: list[tuple[str, str]], version: tuple[int, int]
+) -> AllocatorSettings:
+    from vramscope_analysis.allocator import NEWEST_VERSION, parse_settings
+
+    settings = recording.settings
+    for key, value in changes:
+        # Releases without the option have the function, torch.cuda.set_per_process_memory_fraction.
+        release = NEWEST_VERSION if key == _FRACTION else version
+        try:
+            settings = parse_settings(f"{key}:{value}", settings, version=release)
+        except ValueError as error:
+            raise Problem(f"--set {key}: {error}") from None
+    return settings
+
+
+def _limit(
+    changes: dict[str, str], settings: AllocatorSettings, capacity_bytes: int | None
+) -> int | None:
+    """The limit that a fraction makes, in bytes; None where there is none."""
+    if _FRACTION not in changes:
+        return None
+    if capacity_bytes is None:
+        raise Problem(f"--set {_FRACTION}: expected --capacity too, got none; a fraction of what?")
+    fraction = settings.per_process_memory_fraction
+    return int(fraction * capacity_bytes) if fraction < 1 else None
+
+
+def _read(source: str, bar: ProgressBar) -> Snapshot:
+    from vramscope_analysis.snapshot import SnapshotError, read_snapshot
+
+    if source != _STDIN and os.path.isdir(source):
+        raise Problem(f"{source}: expected a snapshot file, got a directory")
+    if source == _STDIN and sys.stdin.isatty():
+        raise Problem("expected a snapshot on standard input, got a terminal")
+    try:
+        file = sys.stdin.buffer if source == _STDIN else source
+        return read_snapshot(file, progress=bar.stage("reading"))
+    except SnapshotError as error:
+        raise Problem(str(error)) from None
+    except OSError as error:
+        raise Problem(f"{source}: expected a snapshot file, got: {error.strerror}") from None
+
+
+def _recording(snapshot: Snapshot, device: int | None) -> Recording:
+    from vramscope_analysis.replay import Recording
+
+    recorded = [at for at, trace in enumerate(snapshot.traces) if len(trace.action)]
+    if not recorded:
+        raise Problem(f"expected recorded events, got a snapshot without any; {_HOW_TO_RECORD}")
+    if device is not None and device not in recorded:
+        known = ", ".join(map(str, recorded))
+        raise Problem(f"--device: expected one with recorded events ({known}), got {device}")
+    try:
+        return Recording.from_snapshot(snapshot, device)
+    except ValueError as error:
+        raise Problem(f"the snapshot's settings: {error}") from None
+
+
+def _print(text: str) -> None:
+    """Print, unless nobody reads: ``vramscope replay ... | head -3`` is no error."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        # A path may hold what the terminal's encoding does not have.
+        print(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it ends, and would complain then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
