@@ -83,6 +83,22 @@ def test_every_option_of_the_server_is_documented(capsys: pytest.CaptureFixture[
     assert set(documented) == offered
 
 
+def test_every_option_and_setting_of_replay_is_documented(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from vramscope.cli import main
+    from vramscope_analysis.allocator.settings_text import OPTION_SINCE
+
+    with pytest.raises(SystemExit):
+        main(["replay", "--help"])
+    offered = set(re.findall(r"^  (--[a-z]+)", capsys.readouterr().out, re.MULTILINE))
+    text = page("docs/replay.md")
+    documented = {name.split()[0] for name in table(text.partition("## Options")[2])}
+    assert offered <= documented
+    _, _, named = text.partition("Keys of `--set`: ")
+    assert set(re.findall(r"`(\w+)`", named.partition(".")[0])) == set(OPTION_SINCE)
+
+
 def test_every_failure_names_the_test_that_shows_it() -> None:
     text = page("docs/failure-modes.md")
     rows = [line for line in text.splitlines() if re.match(r"\| (?!what fails)", line)]
