@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,32 @@ def test_every_option_and_setting_of_replay_is_documented(
     assert offered <= documented
     _, _, named = text.partition("Keys of `--set`: ")
     assert set(re.findall(r"`(\w+)`", named.partition(".")[0])) == set(OPTION_SINCE)
+
+
+def test_sessions_of_replay_are_what_it_prints(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vramscope.cli import main
+
+    monkeypatch.chdir(ROOT)
+    sessions = re.findall(
+        r"^    \$ vramscope (.+)\n\n((?:    .*\n|\n)+)", page("docs/replay.md"), re.M
+    )
+    assert len(sessions) == 2
+    for command, shown in sessions:
+        assert main(command.split()) == 0
+        assert capsys.readouterr().out.splitlines() == textwrap.dedent(shown).strip().splitlines()
+
+
+def test_keys_of_replay_are_those_that_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    from vramscope.cli import main
+
+    documented = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", page("docs/replay.md"), re.MULTILINE)
+    assert len(documented) >= 10
+    assert main(["replay", str(ROOT / "tests/data/traces/hf__default.pickle.gz"), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    named = {key for cell in documented for key in re.findall(r"\w+", cell)} - {"SNAPSHOT"}
+    assert named - printed.keys() == set()
 
 
 def test_every_failure_names_the_test_that_shows_it() -> None:
