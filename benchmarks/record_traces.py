@@ -75,7 +75,7 @@ RECORDINGS = (
     Recording("streams", "expandable"),
     Recording("streams", "gc60", limit_mib=448),
     Recording("streams", "limited", limit_mib=280),
-    Recording("streams", "expandable_limited", limit_mib=400),
+    Recording("streams", "expandable_limited", limit_mib=360),
     Recording("cuda_graphs", "default"),
     Recording("cuda_graphs", "expandable"),
     Recording("cuda_graphs", "combined"),

@@ -6,7 +6,10 @@ settings, pools). So each entry that the model writes must be the next one of th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from tests.support.recorded_run import RecordedRun, Row, UnloggedCall, differences, flatten
 from vramscope_analysis.allocator import (
@@ -16,12 +19,25 @@ from vramscope_analysis.allocator import (
     changed_settings,
     parse_settings,
 )
+from vramscope_analysis.replay import Recording
 
 OTHER_STREAM = -1
 """Stands for the streams that used a block: the trace shows that there were some, not which."""
 
 Entry = tuple[str, int, int, int]
 """(action, address, size, stream) of one trace entry; no address for ``oom``."""
+
+
+def with_pool_ids(recording: Recording, run: RecordedRun) -> Recording:
+    """The recording with the pool of each entry, as torch writes it from 2.12 on.
+
+    Raises:
+        Mismatch: as :meth:`KnownCalls.replay`.
+    """
+    known = KnownCalls(run)
+    known.replay()
+    events = replace(recording.events, pool_ids=np.array(known.pool_ids, dtype=np.int64))
+    return replace(recording, events=events)
 
 
 class Mismatch(AssertionError):

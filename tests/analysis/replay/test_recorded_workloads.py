@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-import numpy as np
 import pytest
 
-from tests.support.known_calls import KnownCalls
+from tests.support.known_calls import KnownCalls, with_pool_ids
 from tests.support.recorded_run import RecordedRun, differences, flatten, load_run, names
 from vramscope_analysis.allocator import parse_settings
 from vramscope_analysis.replay import Recording, predict, replay_recorded
@@ -18,6 +15,9 @@ RUNS = names()
 # at the end nothing else does. From 2.12 on entries say it: with that, the trace is enough.
 NEEDS_POOL_IDS = {name for name in RUNS if name.startswith(("cuda_graphs__", "pools__"))}
 
+# The limit must be said: whole pages were mapped beyond it, so that it looks as if there was none.
+NEEDS_LIMIT = {"streams__expandable_limited"}
+
 # What the trace of no version says.
 NOT_IN_THE_TRACE = {
     "settings__default": "settings that changed while the job ran: it has the last ones only",
@@ -27,6 +27,8 @@ NOT_IN_THE_TRACE = {
 
 # From the default run of a workload to one under other settings: the largest error of the predicted
 # peak of reserved memory. Requests of the two runs were the same but for the order of some frees.
+# Not among them: streams__expandable_limited is 3 % off, since frees were completed at other moments
+# and so other pages were mapped beyond the limit.
 PREDICTED = {
     "checkpointing__split64": 0.0,
     "checkpointing__combined": 0.0,
@@ -50,24 +52,23 @@ PREDICTED = {
     "unet__gc60": 0.0,
 }
 # The same reason as above: not as many segments, but the same peak.
-COUNTS_DIFFER = {"oom_retry__expandable", "streams__gc60", "streams__limited"}
+COUNTS_DIFFER = {
+    "oom_retry__expandable",
+    "streams__gc60",
+    "streams__limited",
+    "streams__expandable_limited",
+}
 
 
 def recording_of(name: str, run: RecordedRun) -> Recording:
     """The trace, with the pools of its entries where a newer torch would have written them."""
     recording = Recording.from_snapshot(run.snapshot)
-    if name not in NEEDS_POOL_IDS:
-        return recording
-    known = KnownCalls(run)
-    known.replay()
-    pool_ids = np.array(known.pool_ids, dtype=np.int64)
-    events = dataclasses.replace(recording.events, pool_ids=pool_ids)
-    return dataclasses.replace(recording, events=events)
+    return with_pool_ids(recording, run) if name in NEEDS_POOL_IDS else recording
 
 
 def test_the_recordings_are_all_there() -> None:
-    assert len(RUNS) >= 29
-    assert set(NOT_IN_THE_TRACE) | NEEDS_POOL_IDS | set(PREDICTED) <= set(RUNS)
+    assert len(RUNS) >= 30
+    assert set(NOT_IN_THE_TRACE) | NEEDS_POOL_IDS | NEEDS_LIMIT | set(PREDICTED) <= set(RUNS)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -81,7 +82,8 @@ def test_every_entry_counter_and_segment_is_exact_when_all_calls_are_known(name:
 @pytest.mark.parametrize("name", [name for name in RUNS if name not in NOT_IN_THE_TRACE])
 def test_the_trace_alone_is_replayed_exactly(name: str) -> None:
     run = load_run(name)
-    report = replay_recorded(recording_of(name, run), version=run.version)
+    limit_bytes = run.limit_bytes if name in NEEDS_LIMIT else None
+    report = replay_recorded(recording_of(name, run), version=run.version, limit_bytes=limit_bytes)
 
     assert report.segment_events > 0
     assert report.is_exact, report.first_mismatches
