@@ -60,7 +60,7 @@ class Observer:
         self._close_library: Callable[[], object] | None = None
         on_boundary: Callable[[], None] | None = None
         if config.emulate:
-            self._device = self._emulated_device(config.capacity_bytes)
+            self._device = self._emulated_device(config.capacity_bytes, notices, on_device_change)
         else:
             library = NvmlLibrary(notices)
             nvml = NvmlMonitor(library, clock, os.environ)
@@ -152,11 +152,13 @@ class Observer:
         """In a forked child: make the hooks harmless, without a lock."""
         self._steps.forget_after_fork()
 
-    def _emulated_device(self, capacity_bytes: int) -> Device:
+    def _emulated_device(
+        self, capacity_bytes: int, notices: Notices, on_change: Callable[[DeviceInfo], None]
+    ) -> Device:
         # Here and not above: it imports torch.
         from vramscope.emulation import start_emulation
 
-        emulation = start_emulation(capacity_bytes)
+        emulation = start_emulation(capacity_bytes, notices, on_change)
         self._closers.append(emulation.stop)
         return emulation.device
 

@@ -12,6 +12,8 @@ batches, since the CPU backward runs on the thread that called it. What differs 
   count from the moment the starting thread uses them.
 - ``storage.resize_()`` shows at the next operation on the tensor; sparse tensors do not show.
 - An operation runs before its memory is counted, so the out-of-memory error comes after it.
+- All streams are one: a CPU has no queues of its own.
+- In the history, a backward pass has the Python stack of its caller; on a device it has none.
 - ``torch.compile`` runs eagerly while the emulation is on (PyTorch compiles nothing under a
   dispatch mode of a user); the insides of higher-order operators (``cond``, ``flex_attention``)
   are not seen, only what goes in and comes out.
@@ -22,12 +24,22 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
 from typing import Final
 
+import torch
+
+from vramscope.emulation.allocator_settings import settings_from_environment
 from vramscope.emulation.device import EmulatedDevice
+from vramscope.emulation.history import History
+from vramscope.emulation.memory_functions import MemoryFunctions
 from vramscope.emulation.mode import StorageMode
+from vramscope.emulation.out_of_memory import OutOfMemory
 from vramscope.emulation.storages import StorageMirror
+from vramscope.emulation.torch_version import modelled_version
+from vramscope.notices import Notices
 from vramscope_analysis.allocator import CachingAllocator
+from vramscope_protocol.messages import DeviceInfo
 
 DYNAMO_DISABLE: Final = "TORCHDYNAMO_DISABLE"
 """Read by ``torch.compile`` each time that it is called."""
@@ -36,11 +48,23 @@ DYNAMO_DISABLE: Final = "TORCHDYNAMO_DISABLE"
 class Emulation:
     """A running emulation. Made by :func:`start_emulation`."""
 
-    def __init__(self, capacity_bytes: int) -> None:
-        self._mirror = StorageMirror(CachingAllocator(capacity_bytes))
-        self._mode = StorageMode(self._mirror)
+    def __init__(
+        self,
+        capacity_bytes: int,
+        notices: Notices,
+        on_change: Callable[[DeviceInfo], None] | None = None,
+    ) -> None:
+        version = modelled_version(str(torch.__version__))
+        settings = settings_from_environment(os.environ, version, notices)
+        model = CachingAllocator(capacity_bytes, settings.values, version=version)
+        history = History()
+        out_of_memory = OutOfMemory(version)
+        info = DeviceInfo(index=0, name="emulated", total_bytes=capacity_bytes, emulated=True)
+        self._mirror = mirror = StorageMirror(model, history)
+        self._mode = StorageMode(mirror, history, out_of_memory)
         self._dynamo_disable: str | None = None
-        self.device = EmulatedDevice(self._mirror, capacity_bytes)
+        self.device = EmulatedDevice(mirror, history, settings, info, version, on_change)
+        self._functions = MemoryFunctions(self.device, out_of_memory, lambda: mirror.is_open)
 
     def start(self) -> None:
         """Watch the operations of this thread."""
@@ -52,6 +76,7 @@ class Emulation:
         # what that frame calls, this package included. Off, it leaves everything alone.
         self._dynamo_disable = os.environ.get(DYNAMO_DISABLE)
         os.environ[DYNAMO_DISABLE] = "1"
+        self._functions.install()
         self._mode.__enter__()
 
     def stop(self) -> None:
@@ -60,6 +85,7 @@ class Emulation:
             return
         self._mirror.close()
         self._mode.leave()
+        self._functions.remove()
         if self._dynamo_disable is None:
             os.environ.pop(DYNAMO_DISABLE, None)
         else:
@@ -71,12 +97,18 @@ def _close(mirror: StorageMirror | None) -> None:
         mirror.close()
 
 
-def start_emulation(capacity_bytes: int) -> Emulation:
+def start_emulation(
+    capacity_bytes: int,
+    notices: Notices | None = None,
+    on_change: Callable[[DeviceInfo], None] | None = None,
+) -> Emulation:
     """Emulate a device for the tensors of the calling thread, from now on.
 
     Args:
         capacity_bytes: memory of the emulated device.
+        notices: told of options that are not understood.
+        on_change: told, on the thread that reads ``device_memory``, when the job caps itself.
     """
-    emulation = Emulation(capacity_bytes)
+    emulation = Emulation(capacity_bytes, notices if notices is not None else Notices(), on_change)
     emulation.start()
     return emulation

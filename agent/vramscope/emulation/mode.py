@@ -5,30 +5,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from vramscope.emulation.history import History
+from vramscope.emulation.out_of_memory import OutOfMemory
 from vramscope.emulation.storages import StorageMirror, dispatches_itself
 from vramscope.guard import guarded
-from vramscope_analysis.allocator import OutOfMemoryError
 
 TRACED_TENSORS = (FakeTensor, FunctionalTensor)
 """Tensors of PyTorch's own tracing modes, which lie below this one and hold no memory."""
 
+# What ``record_function`` calls at the beginning and at the end of a scope.
+_SCOPE_BEGINS: Final[Any] = torch.ops.profiler._record_function_enter_new.default
+_SCOPE_ENDS: Final[Any] = torch.ops.profiler._record_function_exit._RecordFunction
+
 
 class StorageMode(TorchDispatchMode):  # type: ignore[misc]  # torch is not type-checked
-    """Runs every operation unchanged and shows its tensors to the mirror."""
+    """Runs every operation unchanged and shows its tensors to the mirror.
+
+    Args:
+        mirror: counts the tensors.
+        history: told of the scopes that the job names.
+        out_of_memory: makes the error when a tensor does not fit.
+    """
 
     # Without this, higher-order operators refuse to run under a mode (from torch 2.7 on).
     supports_higher_order_operators = True
 
-    def __init__(self, mirror: StorageMirror) -> None:
+    def __init__(self, mirror: StorageMirror, history: History, out_of_memory: OutOfMemory) -> None:
         super().__init__()
         self._mirror = mirror
+        self._history = history
+        self._out_of_memory = out_of_memory
         self._guard = guarded("emulation")
 
     @classmethod
@@ -54,11 +67,13 @@ class StorageMode(TorchDispatchMode):  # type: ignore[misc]  # torch is not type
         if self._mirror.is_open:
             refused = None
             with self._guard:
+                if self._history.is_recording and (func is _SCOPE_BEGINS or func is _SCOPE_ENDS):
+                    self._mirror.annotate(args[0] if func is _SCOPE_BEGINS else None)
                 refused = self._mirror.see(args, kwargs or {}, result)
             if refused is not None:
                 # The error's traceback holds this frame: it must not keep what was refused.
                 result = None
-                raise torch_error(refused)
+                raise self._out_of_memory.error(refused)
         return result
 
     def leave(self) -> None:
@@ -69,30 +84,3 @@ class StorageMode(TorchDispatchMode):  # type: ignore[misc]  # torch is not type
         depth = torch._C._len_torch_dispatch_stack()
         if depth and torch._C._get_dispatch_stack_at(depth - 1) is self:
             self.__exit__(None, None, None)
-
-
-def format_size(size_bytes: int) -> str:
-    """Size as PyTorch's out-of-memory error writes it."""
-    if size_bytes <= 1024:
-        return f"{size_bytes} bytes"
-    if size_bytes <= 1 << 20:
-        return f"{size_bytes / (1 << 10):.2f} KiB"
-    if size_bytes <= 1 << 30:
-        return f"{size_bytes / (1 << 20):.2f} MiB"
-    return f"{size_bytes / (1 << 30):.2f} GiB"
-
-
-def torch_error(refused: OutOfMemoryError) -> Exception:
-    """The error that the job would get from a real device, marked as emulated.
-
-    It begins as the real one does: training loops look for these words.
-    """
-    cached_bytes = refused.reserved_bytes - refused.allocated_bytes
-    error: Exception = torch.cuda.OutOfMemoryError(
-        f"CUDA out of memory. Tried to allocate {format_size(refused.segment_bytes)}. "
-        f"GPU 0 (emulated) has a total capacity of {format_size(refused.capacity_bytes)} "
-        f"of which {format_size(refused.free_bytes)} is free. "
-        f"Of the allocated memory {format_size(refused.allocated_bytes)} is allocated by PyTorch, "
-        f"and {format_size(cached_bytes)} is reserved by PyTorch but unallocated."
-    )
-    return error

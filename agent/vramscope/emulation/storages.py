@@ -21,6 +21,8 @@ from typing import Any, Final, cast
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from vramscope.emulation.history import History
+from vramscope.emulation.stacks import Stack
 from vramscope_analysis.allocator import Block, CachingAllocator, OutOfMemoryError
 
 UntypedStorage = Any
@@ -39,20 +41,27 @@ def dispatches_itself(tensor_type: Any) -> bool:
 class StorageRef(weakref.ref[UntypedStorage]):
     """Weak reference to a storage, with its block."""
 
-    __slots__ = ("block", "key", "shared", "size_bytes")
+    __slots__ = ("block", "key", "shared", "size_bytes", "stack_of_death")
 
     block: Block
     key: int
     shared: StorageWeakRef
     size_bytes: int
+    stack_of_death: Stack | None
 
 
 class StorageMirror:
-    """Gives every storage seen a block of the model, and takes it back when the storage dies."""
+    """Gives every storage seen a block of the model, and takes it back when the storage dies.
 
-    def __init__(self, model: CachingAllocator) -> None:
+    Args:
+        model: where the blocks are.
+        history: told where storages die.
+    """
+
+    def __init__(self, model: CachingAllocator, history: History | None = None) -> None:
         self.is_open = True
         self._model = model
+        self._history = history if history is not None else History()
         self._refs: dict[int, StorageRef] = {}
         # Bounded by the storages seen: each dies once.
         self._dead: deque[StorageRef] = deque()
@@ -62,6 +71,7 @@ class StorageMirror:
         # garbage collector may run a finalizer of the job in here, which may run an operation.
         self._lock = threading.RLock()
         self._is_inside = False
+        self._waiting: deque[Callable[[CachingAllocator], object]] = deque()
 
     def see(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
@@ -84,6 +94,8 @@ class StorageMirror:
                 return error.with_traceback(None)
             finally:
                 self._is_inside = False
+                if self._waiting:
+                    self._catch_up()
         return None
 
     @contextmanager
@@ -98,10 +110,51 @@ class StorageMirror:
                 yield self._model
             finally:
                 self._is_inside = was_inside
+                if self._waiting:
+                    self._catch_up()
+
+    def change(self, action: Callable[[CachingAllocator], object]) -> None:
+        """Let ``action`` change the model: now, or when the call that it interrupts is over.
+
+        A finalizer of the job may ask for it in the middle of an allocation.
+        """
+        with self._lock:
+            if self._is_inside:
+                self._waiting.append(action)
+                return
+            with self.model() as model:
+                self._make(action, model)
+
+    def gather_deaths(self, gather: bool) -> None:
+        """Whether the stack is taken where a storage seen from now on dies."""
+        self._on_death = self._died if gather else self._dead.append
+
+    def annotate(self, name: str | None) -> None:
+        """Note a scope that the job has named; ``None`` is the end of one."""
+        with self._lock:
+            self._history.annotate(name)
 
     def close(self) -> None:
         """See nothing more. Takes no lock: a forked child may never get it."""
         self.is_open = False
+
+    def _catch_up(self) -> None:
+        if not self._is_inside:
+            with self.model() as model:
+                while self._waiting:
+                    self._make(self._waiting.popleft(), model)
+
+    def _make(self, change: Callable[[CachingAllocator], object], model: CachingAllocator) -> None:
+        self._history.is_asked = True
+        try:
+            change(model)
+        finally:
+            self._history.is_asked = False
+
+    def _died(self, ref: StorageRef) -> None:
+        # On any thread and at any moment: no lock.
+        ref.stack_of_death = self._history.gather_at_free()
+        self._dead.append(ref)
 
     def _see_all(self, values: Iterable[Any]) -> None:
         for value in values:
@@ -139,6 +192,7 @@ class StorageMirror:
         ref.block = self._model.malloc(size_bytes)
         ref.key = key
         ref.size_bytes = size_bytes
+        ref.stack_of_death = None
         self._refs[key] = ref
         if is_shared:
             ref.shared = StorageWeakRef(storage)
@@ -148,6 +202,7 @@ class StorageMirror:
         """The new memory comes before the old goes, as ``resize_bytes_cuda`` copies across."""
         if size_bytes:
             block = self._model.malloc(size_bytes)
+            self._history.stack_of_free = None
             self._model.free(ref.block)
             ref.block = block
             ref.size_bytes = size_bytes
@@ -168,4 +223,5 @@ class StorageMirror:
     def _forget(self, ref: StorageRef) -> None:
         if self._refs.get(ref.key) is ref:
             del self._refs[ref.key]
+            self._history.stack_of_free = ref.stack_of_death
             self._model.free(ref.block)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,8 +20,8 @@ def emulate() -> Iterator[Callable[..., Emulation]]:
 
     started: list[Emulation] = []
 
-    def start(capacity_bytes: int = 8 * GIB) -> Emulation:
-        started.append(start_emulation(capacity_bytes))
+    def start(capacity_bytes: int = 8 * GIB, **options: Any) -> Emulation:
+        started.append(start_emulation(capacity_bytes, **options))
         return started[-1]
 
     yield start

@@ -145,3 +145,135 @@ def test_dead_shared_storages_are_found_without_word_from_python(mirror: Storage
         with mirror.model() as model:
             allocation = model.memory_stats()["allocation"]["all"]
         assert (allocation["current"], allocation["allocated"]) == (0, count)
+
+
+def test_a_change_in_the_middle_of_an_operation_waits_for_its_end() -> None:
+    from vramscope.emulation.storages import StorageMirror
+    from vramscope_analysis.allocator import CachingAllocator
+
+    reserved: list[int] = []
+    is_watching: list[bool] = []
+
+    def in_the_middle(action: str, *_event: object) -> None:
+        if action == "alloc" and is_watching:
+            # What a finalizer of the job may do, run by the garbage collector in here.
+            watched.change(CachingAllocator.empty_cache)
+            with watched.model() as model:
+                reserved.append(model.reserved_bytes)
+
+    watched = StorageMirror(CachingAllocator(64 * MIB, on_event=in_the_middle))
+    kept = torch.ones(10)
+    with watched.model() as model:
+        model.free(model.malloc(30 * MIB))
+
+    is_watching.append(True)
+    see(watched, kept)
+
+    assert reserved == [32 * MIB]
+    with watched.model() as model:
+        assert model.reserved_bytes == 2 * MIB
+
+
+def test_a_change_during_a_read_waits_for_its_end(mirror: StorageMirror) -> None:
+    from vramscope_analysis.allocator import CachingAllocator
+
+    with mirror.model() as model:
+        model.free(model.malloc(30 * MIB))
+        mirror.change(CachingAllocator.empty_cache)
+        assert model.reserved_bytes == 30 * MIB
+
+    assert model.reserved_bytes == 0
+
+
+def test_a_change_sees_the_dead_first(mirror: StorageMirror) -> None:
+    from vramscope_analysis.allocator import CachingAllocator
+
+    see(mirror, torch.empty(30 * MIB, dtype=torch.uint8))
+    mirror.change(CachingAllocator.empty_cache)
+
+    with mirror.model() as model:
+        assert model.reserved_bytes == 0
+
+
+def recorded_mirror(gathers: bool) -> tuple[StorageMirror, Any]:
+    from vramscope.emulation.history import Context, History, HistoryRequest
+    from vramscope.emulation.storages import StorageMirror
+    from vramscope_analysis.allocator import CachingAllocator
+
+    history = History()
+    history.start(HistoryRequest(Context.ALL, 100))
+    mirror = StorageMirror(CachingAllocator(64 * MIB, on_event=history.event), history)
+    mirror.gather_deaths(gathers)
+    return mirror, history
+
+
+def frees(mirror: StorageMirror, history: Any) -> list[list[str]]:
+    from vramscope.emulation.stacks import FrameLists
+
+    with mirror.model():
+        entries = history.recorded().entries
+    frames = FrameLists()
+    return [
+        [frame["name"] for frame in frames.frames(entry[6])][:1]
+        for entry in entries
+        if entry[0] == "free_completed"
+    ]
+
+
+def test_the_history_says_where_a_storage_died() -> None:
+    mirror, history = recorded_mirror(gathers=True)
+
+    def drop(tensors: list[Any]) -> None:
+        tensors.clear()
+
+    tensors = [torch.ones(10), torch.ones(20)]
+    see(mirror, tensors)
+    drop(tensors)
+    see(mirror, torch.ones(1))  # the deaths reach the model in here, which is not where they were
+
+    assert frees(mirror, history)[:2] == [["drop"], ["drop"]]
+
+
+def test_where_nobody_asks_a_free_shows_the_allocation() -> None:
+    mirror, history = recorded_mirror(gathers=False)
+    see(mirror, torch.ones(10))
+
+    assert frees(mirror, history) == [["see"]]
+
+
+def test_a_storage_that_grew_was_not_freed_by_a_death() -> None:
+    mirror, history = recorded_mirror(gathers=True)
+    see(mirror, torch.ones(10))
+    tensor = torch.ones(10)
+    see(mirror, tensor)
+    tensor.resize_(2000)
+    see(mirror, tensor)
+
+    here = "test_a_storage_that_grew_was_not_freed_by_a_death"
+    assert frees(mirror, history)[:2] == [[here], ["see"]]
+
+
+def test_the_history_can_tell_what_was_asked_for() -> None:
+    from vramscope_analysis.allocator import CachingAllocator
+
+    mirror, history = recorded_mirror(gathers=False)
+    asked: list[bool] = []
+    see(mirror, torch.ones(10))
+    mirror.change(lambda model: asked.append(history.is_asked))
+    with mirror.model():
+        mirror.change(lambda model: asked.append(history.is_asked))
+    mirror.change(CachingAllocator.empty_cache)
+
+    assert asked == [True, True]
+    assert not history.is_asked
+
+
+def test_scopes_reach_the_history() -> None:
+    mirror, history = recorded_mirror(gathers=False)
+    mirror.annotate("step")
+    mirror.annotate(None)
+
+    assert [each[:2] for each in history.recorded().annotations] == [
+        ("START", "step"),
+        ("END", "step"),
+    ]
