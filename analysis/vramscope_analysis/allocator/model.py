@@ -93,7 +93,7 @@ class CachingAllocator:
             pool = cached.pool_for(pool_id, stream, is_small=is_small)
         expandable = settings.expandable_segments
         if expandable and pool.owner is not None and pool.owner.has_allocator:
-            expandable = False
+            expandable = not state.rules.pages_by_request
         if state.counts_searches:
             pool.searches += 1
         block = pool.take_best_fit(rounded, stream, settings, expandable=expandable)

@@ -104,6 +104,7 @@ class NewMemory:
         if request.pool.owner is not None:
             return None
         state = self._state
+        expandable = request.expandable and not state.rules.pages_by_request
         for pool_id in self._cached.private.used_on_oom.ids():
             owner = self._cached.private.by_id.get(pool_id)
             if owner is None or not owner.use_count:
@@ -111,9 +112,11 @@ class NewMemory:
             pool = owner.half(is_small=request.pool.is_small)
             if state.counts_searches:
                 pool.searches += 1
-            block = pool.take_best_fit(request.rounded, request.stream, state.settings)
+            block = pool.take_best_fit(
+                request.rounded, request.stream, state.settings, expandable=expandable
+            )
             if block is not None:
-                request.expandable = False
+                request.expandable = expandable
                 return block
         return None
 

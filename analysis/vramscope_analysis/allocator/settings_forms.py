@@ -140,13 +140,16 @@ def _divisions_by_size(settings: AllocatorSettings) -> dict[str, int]:
 
 
 def _divisions_text(settings: AllocatorSettings) -> str:
-    """One number if it holds for all sizes, else a list with as few entries as it needs."""
+    """One number if it holds for all sizes, else a list that every release reads alike.
+
+    Releases differ in whether ``>`` means the size before it as well, which has its value here.
+    """
     slots = settings.roundup_power2_divisions
     if len(set(slots)) == 1:
         return str(slots[0])
     first = next(slot for slot, value in enumerate(slots) if value != slots[0]) - 1
     last = next(slot for slot in range(len(slots) - 1, -1, -1) if slots[slot] != slots[-1])
-    entries = [f"{1 << slot}:{slots[slot]}" for slot in range(first, last + 1)]
+    entries = [f"{1 << slot}:{slots[slot]}" for slot in range(first, last + 2)]
     return f"[{','.join([*entries, f'>:{slots[-1]}'])}]"
 
 

@@ -172,7 +172,9 @@ class _Reader:
             self._skip(":")
             value = self._power_of_two("roundup_power2_divisions", zero=True)
             if boundary == ">":
-                slots[last + 1 :] = [value] * (POWER2_DIVISION_SLOTS - last - 1)
+                # Up to 2.9 that includes the last size before it.
+                start = last + (self._version >= (2, 10))
+                slots[start:] = [value] * (POWER2_DIVISION_SLOTS - start)
             else:
                 last = self._slot(boundary)
                 # What lies below the first size is divided as that is.

@@ -44,6 +44,8 @@ class VersionRules:
         full_fraction_lifts_limit: a memory fraction of 1 removes the limit, where earlier
             releases set it to all of the device.
         fraction_is_option: ``per_process_memory_fraction`` is read when the allocator is made.
+        pages_by_request: a pool with an allocator of its own gets no expandable segments, and a
+            pool that helps out is searched as if there were none.
         counts_rejections: ``throw_on_cudamalloc_oom`` and its counter exist.
         counts_private_pools: ``reserved_bytes_by_private_pools`` exists.
     """
@@ -55,6 +57,7 @@ class VersionRules:
     flush_in_scope_fails: bool
     full_fraction_lifts_limit: bool
     fraction_is_option: bool
+    pages_by_request: bool
     counts_rejections: bool
     counts_private_pools: bool
 
@@ -92,6 +95,7 @@ def rules_of(version: Version) -> VersionRules:
         flush_in_scope_fails=version <= (2, 7),
         full_fraction_lifts_limit=version >= (2, 10),
         fraction_is_option=version >= (2, 10),
+        pages_by_request=version >= (2, 10),
         counts_rejections=version >= (2, 12),
         counts_private_pools=version >= (2, 13),
     )

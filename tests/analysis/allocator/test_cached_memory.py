@@ -150,15 +150,19 @@ def test_expandable_segments_of_a_private_pool_are_its_own() -> None:
     model.create_pool(GRAPH)
 
 
-def test_a_pool_with_an_allocator_of_its_own_is_never_expandable() -> None:
+@pytest.mark.parametrize(("version", "expandable"), [((2, 9), True), ((2, 10), False)])
+def test_a_pool_with_an_allocator_of_its_own_is_not_expandable(
+    version: tuple[int, int], expandable: bool
+) -> None:
     settings = AllocatorSettings(expandable_segments=True)
-    model = CachingAllocator(None, settings)
+    model = CachingAllocator(None, settings, version=version)
     model.create_pool(GRAPH, has_allocator=True)
 
     model.malloc(15 * MIB, pool_id=GRAPH)
 
     (segment,) = model.segments()
-    assert (segment["is_expandable"], segment["total_size"]) == (False, 16 * MIB)
+    assert segment["is_expandable"] is expandable
+    assert segment["total_size"] == (20 if expandable else 16) * MIB
 
 
 def test_reserved_bytes_of_private_pools_outlive_them() -> None:

@@ -38,6 +38,23 @@ def test_pools_that_opted_in_help_when_memory_runs_out(
     assert chain(model) == (int(flushed), int(flushed), int(not helped))
 
 
+@pytest.mark.parametrize(("version", "helped"), [((2, 9), True), ((2, 10), False)])
+def test_expandable_memory_of_another_pool_helped_once(
+    version: tuple[int, int], helped: bool
+) -> None:
+    settings = AllocatorSettings(expandable_segments=True)
+    model = CachingAllocator(100 * MIB, settings, version=version)
+    model.create_pool(POOL, use_on_oom=True)
+    model.free(model.malloc(60 * MIB, pool_id=POOL))
+
+    if helped:
+        block = model.malloc(50 * MIB)
+        assert (block.size_bytes, block.pool.pool_id) == (50 * MIB, POOL)
+    else:
+        with pytest.raises(OutOfMemoryError):
+            model.malloc(50 * MIB)
+
+
 def test_a_pool_does_not_help_another_one() -> None:
     model = CachingAllocator(100 * MIB)
     model.create_pool(POOL, use_on_oom=True)

@@ -39,6 +39,8 @@ SETTINGS = st.builds(
 @given(SETTINGS)
 def test_the_text_gives_the_settings_back(settings: AllocatorSettings) -> None:
     assert parse_settings(settings_text(settings)) == settings
+    divisions = AllocatorSettings(roundup_power2_divisions=settings.roundup_power2_divisions)
+    assert parse_settings(settings_text(divisions), version=(2, 4)) == divisions
     assert settings_from_snapshot(snapshot_settings(settings)) == settings
 
 
@@ -57,7 +59,7 @@ def test_the_text_gives_the_settings_back(settings: AllocatorSettings) -> None:
         ),
         (
             AllocatorSettings(roundup_power2_divisions=(1,) * 9 + (2, 2) + (4,) * 5),
-            "roundup_power2_divisions:[256:1,512:2,1024:2,>:4]",
+            "roundup_power2_divisions:[256:1,512:2,1024:2,2048:4,>:4]",
         ),
         (AllocatorSettings(large_segment_bytes=64 * MIB), "large_segment_size_mb:64"),
     ],

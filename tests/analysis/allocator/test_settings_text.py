@@ -133,6 +133,14 @@ def test_divisions_by_size(text: str, divisions: tuple[int, ...]) -> None:
     assert settings.roundup_power2_divisions == divisions
 
 
+def test_older_releases_begin_the_rest_one_size_earlier() -> None:
+    text = "roundup_power2_divisions:[512:2,1024:4,>:8]"
+
+    divisions = parse_settings(text, version=(2, 9)).roundup_power2_divisions
+
+    assert divisions == (2,) * 10 + (8,) * 6
+
+
 def test_a_later_list_adds_to_an_earlier_one() -> None:
     text = "roundup_power2_divisions:[1:2,2:4],roundup_power2_divisions:[8:8]"
 
