@@ -118,12 +118,7 @@ def advise(
 
 def recommended(advice: Sequence[Advice]) -> Advice | None:
     """The best of ranked advice that is worth a change; None is to keep the recorded settings."""
-    for each in advice:
-        if each.candidate.is_recorded:
-            return None
-        if each.is_worth_it:
-            return each
-    return None
+    return next((each for each in advice if each.is_worth_it), None)
 
 
 def candidates(recorded: AllocatorSettings) -> Iterator[Candidate]:

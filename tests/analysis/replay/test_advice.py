@@ -210,6 +210,12 @@ def test_the_grid_varies_one_option_at_a_time() -> None:
     assert all(compare_changes(each) == 1 for each in grid)
 
 
+def test_a_limit_is_a_change_too() -> None:
+    collecting = replace(DEFAULTS, garbage_collection_threshold=0.6)
+    assert compare_changes(Candidate(collecting)) == 1
+    assert compare_changes(Candidate(collecting, limit_bytes=MIB)) == 2
+
+
 def compare_changes(candidate: Candidate) -> int:
     return compare(candidate, prediction(1), RECORDED, prediction(1)).changes
 
@@ -263,6 +269,14 @@ def test_peaks_within_a_percent_are_equal_and_fewer_allocations_decide() -> None
 
 def test_of_equals_the_recorded_settings_come_first() -> None:
     assert order(prediction(1000), prediction(999), prediction(1000)) == [0, 1, 2]
+
+
+def test_fewer_allocations_come_before_fewer_changes() -> None:
+    both = Candidate(replace(EXPANDABLE.settings, max_split_size_bytes=64 * MIB))
+    now, few, many = (prediction(1000, device_allocs=allocs) for allocs in (300, 100, 200))
+    tried = [(RECORDED, now), (EXPANDABLE, many), (SPLIT, many), (both, few)]
+    advice = ranked([compare(*each, RECORDED, now) for each in tried])
+    assert [each.changes for each in advice] == [2, 1, 1, 0]
 
 
 def test_a_row_of_small_differences_does_not_make_a_large_one_equal() -> None:
