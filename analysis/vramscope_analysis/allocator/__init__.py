@@ -4,7 +4,8 @@ from vramscope_analysis.allocator.address_space import AddressSpace, FirstFitAdd
 from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.errors import OutOfMemoryError
 from vramscope_analysis.allocator.events import EventCallback, PoolId
-from vramscope_analysis.allocator.model import CachingAllocator, restore
+from vramscope_analysis.allocator.model import CachingAllocator
+from vramscope_analysis.allocator.restoring import restore
 from vramscope_analysis.allocator.settings import AllocatorSettings
 from vramscope_analysis.allocator.settings_forms import (
     settings_dict,

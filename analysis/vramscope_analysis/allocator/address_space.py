@@ -72,18 +72,21 @@ class FirstFitAddresses:
     def occupy(self, address: int, size_bytes: int) -> None:
         """Hand a range out that lies where it lies, as far as it is not in use."""
         end = address + size_bytes
-        holes: list[tuple[int, int]] = []
-        for hole, hole_bytes in self._holes:
+        first = bisect_left(self._holes, (address, 0))
+        if first and sum(self._holes[first - 1]) > address:
+            first -= 1
+        behind = bisect_left(self._holes, (end, 0))
+        kept: list[tuple[int, int]] = []
+        for hole, hole_bytes in self._holes[first:behind]:
             if hole < address:
-                holes.append((hole, min(hole_bytes, address - hole)))
+                kept.append((hole, address - hole))
             if hole + hole_bytes > end:
-                kept = max(hole, end)
-                holes.append((kept, hole + hole_bytes - kept))
+                kept.append((end, hole + hole_bytes - end))
+        self._holes[first:behind] = kept
         if end > self._end:
             if address > self._end:
-                holes.append((self._end, address - self._end))
+                self._holes.append((self._end, address - self._end))
             self._end = end
-        self._holes = holes
 
     def reserve_range(self, size_bytes: int) -> int:
         """Address of a new range: ranges and segments lie in one space."""

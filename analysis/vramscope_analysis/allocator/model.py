@@ -9,24 +9,24 @@ from vramscope_analysis.allocator.active_blocks import ActiveBlocks
 from vramscope_analysis.allocator.address_space import AddressSpace, FirstFitAddresses
 from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.cached_memory import CachedMemory
-from vramscope_analysis.allocator.counters import Counters
 from vramscope_analysis.allocator.events import EventCallback, PoolId
 from vramscope_analysis.allocator.new_memory import NewMemory, Request
 from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
+from vramscope_analysis.allocator.readings import Readings
 from vramscope_analysis.allocator.restoring import Restoration
 from vramscope_analysis.allocator.rounding import SMALL_BYTES, round_size
 from vramscope_analysis.allocator.settings import AllocatorSettings
-from vramscope_analysis.allocator.snapshot import segment_entries
 from vramscope_analysis.allocator.state import AllocatorState
 from vramscope_analysis.allocator.version_rules import DEFAULT_VERSION, Version, rules_of
 
 
-class CachingAllocator:
+class CachingAllocator(Readings):
     """One device's caching allocator (``DeviceCachingAllocator``). Not thread-safe.
 
     Args:
         capacity_bytes: what the device has for this process; ``None``: it never runs out.
-        settings: as ``PYTORCH_CUDA_ALLOC_CONF`` would give them.
+        settings: as ``PYTORCH_CUDA_ALLOC_CONF`` would give them. An option that the release does
+            not know yet is followed all the same: ``parse_settings`` refuses it.
         limit_bytes: the process's own cap below that (``set_per_process_memory_fraction``).
         version: torch release to follow, as (major, minor).
         addresses: where segments are placed; first fit by default.
@@ -46,8 +46,7 @@ class CachingAllocator:
         addresses: AddressSpace | None = None,
         on_event: EventCallback | None = None,
     ) -> None:
-        self.version = version
-        self._state = AllocatorState(
+        state = AllocatorState(
             settings if settings is not None else AllocatorSettings(),
             rules_of(version),
             capacity_bytes=capacity_bytes,
@@ -55,12 +54,14 @@ class CachingAllocator:
             addresses=addresses if addresses is not None else FirstFitAddresses(),
             on_event=on_event,
         )
-        self._cached = CachedMemory(self._state)
+        super().__init__(state, CachedMemory(state))
+        self.version = version
         self._pools = self._cached.private
         self._active = ActiveBlocks(self._state, self._pools)
         self._new_memory = NewMemory(self._state, self._cached, self._active)
         fraction = self.settings.per_process_memory_fraction
-        if limit_bytes is None and fraction < 1.0 and self._state.rules.fraction_is_option:
+        has_fraction = fraction < 1.0 and state.rules.fraction_is_option
+        if has_fraction and limit_bytes is None and capacity_bytes is not None:
             self.set_memory_fraction(fraction)
 
     # ------------------------------------------------------------------------- what tensors do
@@ -200,11 +201,11 @@ class CachingAllocator:
 
     def set_settings(self, settings: AllocatorSettings) -> None:
         """Change the options (``_set_allocator_settings``). They hold from the next call on."""
-        self._state.settings = settings
+        self._state.change_settings(settings)
 
     def set_limit(self, limit_bytes: int | None) -> None:
         """Change the process's own cap. Nothing is released until the next request."""
-        self._state.limit_bytes = limit_bytes
+        self._state.change_limit(limit_bytes)
 
     def set_memory_fraction(self, fraction: float) -> None:
         """Set the cap as a part of the device (``set_per_process_memory_fraction``).
@@ -244,70 +245,3 @@ class CachingAllocator:
             ValueError: the model is not empty, or the segments contradict each other.
         """
         return Restoration(self._state, self._cached, self._active).fill(segments)
-
-    # ------------------------------------------------------------------------- what it answers
-
-    def memory_stats(self) -> dict[str, Any]:
-        """Counters as ``torch._C._cuda_memoryStats`` returns them."""
-        return self.counters.as_dict()
-
-    def segments(self, pool_id: PoolId = DEFAULT_POOL_ID) -> list[dict[str, Any]]:
-        """Segments with their blocks as ``torch.cuda.memory_snapshot()`` returns them.
-
-        Args:
-            pool_id: a private pool; (0, 0): all segments.
-        """
-        cached = self._cached
-        segments = [*cached.device.segments.values(), *cached.expandable.segments.values()]
-        if pool_id != DEFAULT_POOL_ID:
-            segments = [segment for segment in segments if segment.pool.pool_id == pool_id]
-        return segment_entries(segments)
-
-    @property
-    def counters(self) -> Counters:
-        """Every counter."""
-        return self._state.counters
-
-    @property
-    def settings(self) -> AllocatorSettings:
-        """Options that hold now."""
-        return self._state.settings
-
-    @property
-    def on_event(self) -> EventCallback | None:
-        """Called for every entry that PyTorch would write to its trace."""
-        return self._state.on_event
-
-    @on_event.setter
-    def on_event(self, callback: EventCallback | None) -> None:
-        self._state.on_event = callback
-
-    @property
-    def reserved_bytes(self) -> int:
-        """Bytes held from the device."""
-        return self._state.reserved_bytes
-
-    @property
-    def allocated_bytes(self) -> int:
-        """Bytes of the blocks that are handed out."""
-        return self.counters.all.allocated_bytes.current
-
-    @property
-    def capacity_bytes(self) -> int | None:
-        """What the device has for this process; ``None``: it never runs out."""
-        return self._state.capacity_bytes
-
-    @property
-    def limit_bytes(self) -> int | None:
-        """The process's own cap (``allowed_memory_maximum``); ``None``: there is none."""
-        return self._state.limit_bytes
-
-    @property
-    def allowed_bytes(self) -> int | None:
-        """Most that may be held from the device: limit or capacity. ``None``: no end."""
-        return self._state.allowed_bytes
-
-
-def restore(model: CachingAllocator, segments: Iterable[Mapping[str, Any]]) -> dict[int, Block]:
-    """Fill an empty model with the state of a snapshot: :meth:`CachingAllocator.restore`."""
-    return model.restore(segments)

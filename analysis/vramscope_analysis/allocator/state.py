@@ -18,16 +18,16 @@ class AllocatorState:
     """Settings, limits, counters and the way out for events of one device's allocator."""
 
     __slots__ = (
-        "_limit_bytes",
-        "_settings",
         "addresses",
         "block_numbers",
         "capacity_bytes",
         "counters",
         "counts_searches",
+        "limit_bytes",
         "memory_numbers",
         "on_event",
         "rules",
+        "settings",
     )
 
     def __init__(
@@ -40,8 +40,8 @@ class AllocatorState:
         addresses: AddressSpace,
         on_event: EventCallback | None,
     ) -> None:
-        self._settings = settings
-        self._limit_bytes = limit_bytes
+        self.settings = settings
+        self.limit_bytes = limit_bytes
         self.rules = rules
         self.capacity_bytes = capacity_bytes
         self.addresses = addresses
@@ -56,24 +56,14 @@ class AllocatorState:
         self.memory_numbers: Iterator[int] = itertools.count()
         self._limits_changed()
 
-    @property
-    def settings(self) -> AllocatorSettings:
-        """Options that hold now."""
-        return self._settings
-
-    @settings.setter
-    def settings(self, settings: AllocatorSettings) -> None:
-        self._settings = settings
+    def change_settings(self, settings: AllocatorSettings) -> None:
+        """Other options hold from now on."""
+        self.settings = settings
         self._limits_changed()
 
-    @property
-    def limit_bytes(self) -> int | None:
-        """The process's own cap (``allowed_memory_maximum``)."""
-        return self._limit_bytes
-
-    @limit_bytes.setter
-    def limit_bytes(self, limit_bytes: int | None) -> None:
-        self._limit_bytes = limit_bytes
+    def change_limit(self, limit_bytes: int | None) -> None:
+        """Another cap of the process (``allowed_memory_maximum``) holds from now on."""
+        self.limit_bytes = limit_bytes
         self._limits_changed()
 
     @property
@@ -84,14 +74,14 @@ class AllocatorState:
     @property
     def allowed_bytes(self) -> int | None:
         """Most that may be held: the limit or all that the device has. ``None``: no end."""
-        capacity, limit = self.capacity_bytes, self._limit_bytes
+        capacity, limit = self.capacity_bytes, self.limit_bytes
         if capacity is None or limit is None:
             return capacity if limit is None else limit
         return min(limit, capacity)
 
     def within_limit(self, size_bytes: int) -> bool:
         """Whether the process may take that much more (``alloc_block``)."""
-        limit = self._limit_bytes
+        limit = self.limit_bytes
         return limit is None or self.reserved_bytes + size_bytes <= limit
 
     def on_device(self, size_bytes: int) -> bool:
@@ -112,7 +102,7 @@ class AllocatorState:
     def reserved_stats(self, pool: BlockPool) -> tuple[Stat, ...]:
         """Where a change of a pool's reserved bytes is counted."""
         stats = (pool.stats_all.reserved_bytes, pool.stats.reserved_bytes)
-        if pool.owner is None:
+        if pool.owner is None or not self.rules.counts_private_pools:
             return stats
         kind = "small_pool" if pool.is_small else "large_pool"
         return stats + self.counters.private_reserved(pool.pool_id, kind)
@@ -126,5 +116,5 @@ class AllocatorState:
 
     def _limits_changed(self) -> None:
         # Blocks age only for a threshold that is a part of the limit (``get_free_block``).
-        threshold = self._settings.garbage_collection_threshold
-        self.counts_searches = self._limit_bytes is not None and threshold > 0
+        threshold = self.settings.garbage_collection_threshold
+        self.counts_searches = self.limit_bytes is not None and threshold > 0

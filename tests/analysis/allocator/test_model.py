@@ -1,16 +1,9 @@
 from __future__ import annotations
 
-import itertools
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.support.allocator_traces import flatten
 from vramscope_analysis.allocator import (
     AllocatorSettings,
-    Block,
     CachingAllocator,
     OutOfMemoryError,
 )
@@ -180,133 +173,104 @@ def test_reset_peaks_keeps_what_is_current() -> None:
     assert allocated["allocated"] == 66 * MIB
 
 
-# ------------------------------------------------------------------- what holds for any calls
-
-CALLS = st.lists(
-    st.one_of(
-        st.tuples(
-            st.just("malloc"),
-            st.one_of(st.integers(1, 4096), st.integers(1, 48 * MIB)),
-            st.integers(0, 1),
-        ),
-        st.tuples(st.just("free"), st.integers(0, 10_000), st.just(0)),
-        st.tuples(st.just("record_stream"), st.integers(0, 10_000), st.integers(0, 1)),
-        st.tuples(st.just("empty_cache"), st.just(0), st.just(0)),
-        st.tuples(st.just("reset_peaks"), st.just(0), st.just(0)),
-    ),
-    max_size=60,
-)
-SETTINGS = st.builds(
-    AllocatorSettings,
-    roundup_power2_divisions=st.sampled_from([(0,) * 16, (8,) * 16]),
-    max_split_size_bytes=st.sampled_from([AllocatorSettings.max_split_size_bytes, 24 * MIB]),
-    garbage_collection_threshold=st.sampled_from([0.0, 0.4]),
-)
+def test_a_request_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a size of at least 1 byte, got 0"):
+        CachingAllocator(GIB).malloc(0)
 
 
-def apply_calls(model: CachingAllocator, calls: list[tuple[str, int, int]]) -> list[Block]:
-    live: list[Block] = []
-    errors: list[OutOfMemoryError] = []
-    for name, number, stream in calls:
-        if name == "malloc":
-            try:
-                live.append(model.malloc(number, stream))
-            except OutOfMemoryError as error:
-                errors.append(error)
-        elif name == "free" and live:
-            model.free(live.pop(number % len(live)))
-        elif name == "record_stream" and live:
-            model.record_stream(live[number % len(live)], stream)
-        elif name == "empty_cache":
-            model.empty_cache()
-        elif name == "reset_peaks":
-            model.reset_peaks()
-    assert all(e.segment_bytes > e.allowed_bytes - e.reserved_bytes for e in errors)
-    return live
+def test_options_that_change_hold_from_the_next_call_on() -> None:
+    model = CachingAllocator(None)
+    oversize, small = model.malloc(60 * MIB), model.malloc(3 * MIB)
+    model.free(oversize)
+
+    model.set_settings(AllocatorSettings(max_split_size_bytes=50 * MIB, expandable_segments=True))
+
+    # The free block is oversize now; free memory of plain segments is split finely.
+    paged, plain = model.malloc(40 * MIB), model.malloc(17 * MIB - 512)
+    assert (paged.segment.is_expandable, plain.segment) == (True, small.segment)
+    assert [block.size_bytes for block in small.segment.blocks()] == [3 * MIB, 17 * MIB - 512, 512]
+
+    model.set_settings(AllocatorSettings())
+    model.free(paged)
+    again = model.malloc(40 * MIB)
+    assert again.segment is oversize.segment
+    # The counter shows the option as it was at the start.
+    assert model.memory_stats()["max_split_size"] == -1
 
 
-def recount(kept: list[dict[str, Any]]) -> dict[str, int]:
-    """Gauges of some segments, counted anew from their blocks."""
-    blocks = [(len(s["blocks"]) > 1, block) for s in kept for block in s["blocks"]]
-    allocated = [b for _, b in blocks if b["state"] == "active_allocated"]
-    active = [b for _, b in blocks if b["state"] != "inactive"]
-    split = [b for is_split, b in blocks if is_split and b["state"] == "inactive"]
-    return {
-        "allocation": len(allocated),
-        "allocated_bytes": sum(b["size"] for b in allocated),
-        "active": len(active),
-        "active_bytes": sum(b["size"] for b in active),
-        "requested_bytes": sum(b["requested_size"] for b in active),
-        "segment": len(kept),
-        "reserved_bytes": sum(s["total_size"] for s in kept),
-        "inactive_split": len(split),
-        "inactive_split_bytes": sum(b["size"] for b in split),
-    }
+def test_counters_of_oversize_blocks_follow_the_option_as_it_is_now() -> None:
+    model = CachingAllocator(None, AllocatorSettings(max_split_size_bytes=50 * MIB))
+    model.malloc(60 * MIB)
+    block = model.malloc(40 * MIB)
+    model.set_settings(AllocatorSettings(max_split_size_bytes=30 * MIB))
 
+    model.free(block)
 
-def check_invariants(model: CachingAllocator) -> None:
-    segments = model.segments()
-    end = 0
-    for segment in segments:
-        assert segment["address"] >= end, "segments overlap"
-        end = segment["address"]
-        states = [block["state"] for block in segment["blocks"]]
-        assert ("inactive", "inactive") not in set(itertools.pairwise(states))
-        for block in segment["blocks"]:
-            assert block["address"] == end, "blocks leave a hole or overlap"
-            assert block["size"] % 512 == 0
-            assert block["state"] == "inactive" or block["requested_size"] <= block["size"]
-            end += block["size"]
-        assert end == segment["address"] + segment["total_size"]
     stats = model.memory_stats()
-    for pool, kind in (("all", None), ("small_pool", "small"), ("large_pool", "large")):
-        gauges = recount([s for s in segments if kind in (None, s["segment_type"])])
-        assert {name: stats[name][pool]["current"] for name in gauges} == gauges
-        for name in gauges:
-            stat = stats[name][pool]
-            assert stat["allocated"] - stat["freed"] == stat["current"] <= stat["peak"]
-    assert model.allowed_bytes is None or model.reserved_bytes <= model.allowed_bytes
+    assert stats["oversize_allocations"]["current"] == 0
+    assert stats["oversize_segments"]["current"] == 1
 
 
-@given(calls=CALLS, settings=SETTINGS)
-def test_blocks_fill_their_segments_and_counters_equal_a_recount(
-    calls: list[tuple[str, int, int]], settings: AllocatorSettings
+def test_a_lower_limit_releases_nothing_until_the_next_miss() -> None:
+    model = CachingAllocator(GIB)
+    model.free(model.malloc(100 * MIB))
+    model.set_limit(50 * MIB)
+    assert model.reserved_bytes == 100 * MIB
+
+    model.malloc(20 * MIB + 1, stream=1)
+    assert model.reserved_bytes == 22 * MIB
+    model.set_limit(None)
+    model.malloc(100 * MIB)
+
+
+def test_a_device_may_shrink_and_grow() -> None:
+    model = CachingAllocator(None)
+    model.malloc(100 * MIB)
+    model.set_capacity(110 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        model.malloc(20 * MIB)
+
+    model.set_capacity(None)
+    assert model.malloc(20 * MIB).size_bytes == 20 * MIB
+
+
+@pytest.mark.parametrize(
+    ("version", "full"), [((2, 4), 100 * MIB), ((2, 9), 100 * MIB), ((2, 10), None)]
+)
+def test_a_fraction_of_the_device_is_a_limit(version: tuple[int, int], full: int | None) -> None:
+    model = CachingAllocator(100 * MIB, version=version)
+
+    model.set_memory_fraction(0.255)
+    assert model.limit_bytes == int(25.5 * MIB)
+    model.set_memory_fraction(1.0)
+    assert model.limit_bytes == full
+
+    with pytest.raises(ValueError, match=r"expected a fraction from 0 to 1, got 1\.5"):
+        model.set_memory_fraction(1.5)
+    with pytest.raises(ValueError, match="expected a device with a capacity"):
+        CachingAllocator(None).set_memory_fraction(0.5)
+
+
+@pytest.mark.parametrize(("version", "limit"), [((2, 9), None), ((2, 10), 50 * MIB)])
+def test_the_fraction_among_the_options_counts_at_the_start(
+    version: tuple[int, int], limit: int | None
 ) -> None:
-    model = CachingAllocator(GIB, settings, limit_bytes=160 * MIB)
+    settings = AllocatorSettings(per_process_memory_fraction=0.5)
+    model = CachingAllocator(100 * MIB, settings, version=version)
+    assert model.limit_bytes == limit
 
-    live = apply_calls(model, calls)
-
-    check_invariants(model)
-    assert {block.address for block in live} == {
-        block["address"]
-        for segment in model.segments()
-        for block in segment["blocks"]
-        if block["state"] == "active_allocated"
-    }
+    model.set_settings(AllocatorSettings(per_process_memory_fraction=0.25))
+    assert model.limit_bytes == limit
+    assert CachingAllocator(None, settings).limit_bytes is None
+    assert CachingAllocator(100 * MIB, settings, limit_bytes=9).limit_bytes == 9
 
 
-@given(calls=CALLS, settings=SETTINGS)
-def test_everything_freed_and_emptied_leaves_nothing(
-    calls: list[tuple[str, int, int]], settings: AllocatorSettings
-) -> None:
-    model = CachingAllocator(GIB, settings, limit_bytes=160 * MIB)
+def test_totals_begin_anew() -> None:
+    model = CachingAllocator(GIB)
+    model.free(model.malloc(3 * MIB))
 
-    for block in apply_calls(model, calls):
-        model.free(block)
-    model.empty_cache()
+    model.reset_accumulated()
 
-    assert model.segments() == []
-    stats = flatten(model.memory_stats())
-    assert {key for key, value in stats.items() if key.endswith(".current") and value} == set()
-    assert stats["num_device_alloc"] == stats["num_device_free"]
-
-
-@given(calls=CALLS)
-def test_the_same_calls_give_the_same_blocks(calls: list[tuple[str, int, int]]) -> None:
-    first, second = CachingAllocator(160 * MIB), CachingAllocator(160 * MIB)
-
-    apply_calls(first, calls)
-    apply_calls(second, calls)
-
-    assert first.segments() == second.segments()
-    assert first.memory_stats() == second.memory_stats()
+    stats = model.memory_stats()
+    assert stats["allocation"]["all"] == {"current": 0, "peak": 1, "allocated": 0, "freed": 0}
+    assert stats["num_device_alloc"] == 0

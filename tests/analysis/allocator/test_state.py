@@ -5,15 +5,18 @@ import pytest
 from vramscope_analysis.allocator import AllocatorSettings, FirstFitAddresses
 from vramscope_analysis.allocator.private_pools import PrivatePool
 from vramscope_analysis.allocator.state import AllocatorState
-from vramscope_analysis.allocator.version_rules import rules_of
+from vramscope_analysis.allocator.version_rules import Version, rules_of
 
 
 def new_state(
-    capacity_bytes: int | None, limit_bytes: int | None, threshold: float = 0.0
+    capacity_bytes: int | None,
+    limit_bytes: int | None,
+    threshold: float = 0.0,
+    version: Version = (2, 11),
 ) -> AllocatorState:
     return AllocatorState(
         AllocatorSettings(garbage_collection_threshold=threshold),
-        rules_of((2, 11)),
+        rules_of(version),
         capacity_bytes=capacity_bytes,
         limit_bytes=limit_bytes,
         addresses=FirstFitAddresses(),
@@ -50,15 +53,17 @@ def test_blocks_age_only_towards_a_limit() -> None:
 
 def test_a_change_of_limit_or_threshold_lets_blocks_age_or_not() -> None:
     state = new_state(100, None, threshold=0.5)
-    state.limit_bytes = 80
+    state.change_limit(80)
     assert state.counts_searches
 
-    state.settings = AllocatorSettings()
+    state.change_settings(AllocatorSettings())
     assert not state.counts_searches
 
 
-def test_private_reserved_bytes_are_counted_twice_more() -> None:
-    state = new_state(None, None)
+def test_newer_releases_count_reserved_bytes_of_private_pools_apart() -> None:
+    older = new_state(None, None)
+    assert len(older.reserved_stats(PrivatePool((3, 1), older.new_pool).large)) == 2
+    state = new_state(None, None, version=(2, 13))
     default = state.new_pool(None, True)
     private = PrivatePool((3, 1), state.new_pool)
 
