@@ -1,4 +1,4 @@
-"""Run inside an environment with the wheel and no extra: the agent imports, the server is named."""
+"""Run in an environment with the wheel and no extra: the agent imports, the extra is named."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Check that ``import vramscope`` works alone and that ``serve`` says what is missing."""
+    """Check that ``import vramscope`` works alone and that commands say what is missing."""
     for absent in ("torch", "numpy", "fastapi"):
         assert importlib.util.find_spec(absent) is None, f"{absent} came with the agent"
 
@@ -19,13 +19,15 @@ def main() -> None:
     assert package.is_relative_to(sys.prefix), f"imported from {package}, not from the wheel"
 
     command = Path(sys.executable).with_name("vramscope")
-    serve = subprocess.run(
-        [command, "serve"], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert serve.returncode == 2, f"expected exit code 2, got {serve.returncode}: {serve.stderr}"
-    assert "vramscope[server]" in serve.stderr, f"does not say what to install: {serve.stderr!r}"
-    assert serve.stderr.count("\n") == 1, f"expected one line, got {serve.stderr!r}"
-    print("wheel-smoke: the agent imports alone; serve names the missing extra")
+    for words in (["serve"], ["replay", "job.pickle"]):
+        refused = subprocess.run(
+            [command, *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        said = refused.stderr
+        assert refused.returncode == 2, f"expected exit code 2, got {refused.returncode}: {said}"
+        assert "vramscope[server]" in said, f"does not say what to install: {said!r}"
+        assert said.count("\n") == 1, f"expected one line, got {said!r}"
+    print("wheel-smoke: the agent imports alone; serve and replay name the missing extra")
 
 
 if __name__ == "__main__":
