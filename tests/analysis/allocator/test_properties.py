@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -109,7 +110,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         for size_bytes, stream in wanted:
             self.take(size_bytes, stream)
 
-    @rule(size_bytes=sizes, count=st.integers(2, 5))
+    @rule(size_bytes=sizes, count=st.integers(2, 9))
     def malloc_alike(self, size_bytes: int, count: int) -> None:
         for _ in range(count):
             self.take(size_bytes, 0)
@@ -135,16 +136,19 @@ class AllocatorMachine(RuleBasedStateMachine):
         for stream in uses:
             self.model.record_stream(block, stream)
         self.model.free(block)
+        assert block.pending == bool(uses - {block.stream})
         if block.pending:
             self.pending.append(block)
 
     @precondition(lambda self: self.live)
-    @rule(first=st.integers(0, 3), step=st.integers(1, 3))
-    def free_some(self, first: int, step: int) -> None:
+    @rule(first=st.integers(0, 3), step=st.integers(1, 8), flush=st.booleans())
+    def free_some(self, first: int, step: int, flush: bool) -> None:
         kept = self.live[first::step]
         for block in [block for block in self.live if block not in kept]:
             self.model.free(block)
         self.live = kept
+        if flush and not self.scopes:
+            self.empty_cache()
 
     @precondition(lambda self: self.pending and not self.scopes)
     @rule(data=st.data())
@@ -157,6 +161,8 @@ class AllocatorMachine(RuleBasedStateMachine):
     def empty_cache(self) -> None:
         self.model.empty_cache()
         self.forget_completed()
+        if not self.scopes:
+            assert [s for s in self.model.segments() if is_returnable(s, self.model.settings)] == []
 
     @rule(lift=st.booleans(), limit_bytes=st.integers(8 * MIB, 300 * MIB))
     def set_limit(self, lift: bool, limit_bytes: int) -> None:
@@ -266,11 +272,22 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.pending = [block for block in self.pending if block.pending]
 
 
+def is_returnable(segment: dict[str, Any], chosen: AllocatorSettings) -> bool:
+    """Whether a segment of the default pool could go back to the device, in whole or in part."""
+    if segment["segment_pool_id"] != (0, 0):
+        return False
+    if not segment["is_expandable"]:
+        return not segment["active_size"]
+    page_bytes = 2 * MIB if segment["segment_type"] == "small" else chosen.large_segment_bytes
+    free = [block["size"] for block in segment["blocks"] if block["state"] == "inactive"]
+    return max(free, default=0) >= 2 * page_bytes  # a whole page lies within, wherever it starts
+
+
 def test_no_sequence_of_calls_breaks_the_accounts() -> None:
     run_state_machine_as_test(
         AllocatorMachine,
         settings=settings(
-            max_examples=120,
+            max_examples=100,
             stateful_step_count=50,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -278,14 +295,17 @@ def test_no_sequence_of_calls_breaks_the_accounts() -> None:
     )
 
 
+COMMON_SIZES = [700, MIB, 12 * MIB, 31 * MIB, 33 * MIB, 60 * MIB]
 calls = st.lists(
     st.one_of(
         st.tuples(st.just("malloc"), sizes, st.sampled_from(STREAMS)),
-        st.tuples(st.just("malloc"), st.sampled_from([700, MIB, 3 * MIB, 12 * MIB]), st.just(0)),
+        st.tuples(st.just("malloc"), st.sampled_from(COMMON_SIZES), st.just(0)),
         st.tuples(st.just("free"), st.integers(0, 50), st.just(0)),
+        st.tuples(st.just("free"), st.just(0), st.just(0)),
         st.tuples(st.just("empty_cache"), st.just(0), st.just(0)),
     ),
-    max_size=60,
+    min_size=10,
+    max_size=80,
 )
 
 
@@ -312,11 +332,11 @@ def best_fit(model: CachingAllocator, size_bytes: int, stream: int) -> int | Non
 
 @given(
     done=calls,
-    capacity_bytes=capacities,
+    capacity_bytes=st.sampled_from([None, 128 * MIB, 1024 * MIB]),
     version=st.sampled_from([version for version in VERSIONS if version <= (2, 11)]),
     max_split_size_bytes=st.sampled_from([32 * MIB, AllocatorSettings.max_split_size_bytes]),
 )
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=150)
 def test_the_smallest_free_block_at_the_lowest_address_is_taken(
     done: list[tuple[str, int, int]],
     capacity_bytes: int | None,
@@ -336,6 +356,9 @@ def test_the_smallest_free_block_at_the_lowest_address_is_taken(
                 assert expected is None
                 continue
             live.append(block)
+            left_bytes = block.size_bytes - max(512, -(-amount // 512) * 512)
+            if block.pool.is_small or block.size_bytes < max_split_size_bytes:
+                assert left_bytes <= (0 if block.pool.is_small else MIB), "should have been split"
             assert expected in (None, block.address)
             assert (expected is None) == (model.memory_stats()["num_device_alloc"] == segments + 1)
         elif call == "free" and live:
