@@ -32,7 +32,8 @@ class Restoration:
     blocks from 2.12 on follows ``registration``, and the addresses where that is not given. Peaks
     and totals are what is current, and no call to the device is counted. A private pool has one
     use. Which streams a waiting block waits for is not known: the caller completes it, or a
-    release of the cache. A range begins at ``range_address``, or at the lowest of its pieces.
+    release of the cache. A range begins at ``range_address``, or at the lowest of its pieces, and
+    goes as far as nothing else lies in it.
     """
 
     def __init__(self, state: AllocatorState, cached: CachedMemory, active: ActiveBlocks) -> None:
@@ -40,14 +41,15 @@ class Restoration:
         self._cached = cached
         self._active = active
         self._in_use: dict[int, Block] = {}
+        self._entries: dict[Block, BlockEntry] = {}
 
     def fill(self, segments: Iterable[Mapping[str, Any]]) -> dict[int, Block]:
         """Put segments into the model.
 
         Args:
             segments: in PyTorch's structure, in any order. They may have more keys:
-                ``registration`` (orders segments by age) and, if expandable, ``range_address``
-                and ``page_bytes``.
+                ``registration`` (orders segments by age, and blocks where their age counts)
+                and, if expandable, ``range_address`` and ``page_bytes``.
 
         Returns:
             The blocks in use, allocated or waiting, by address.
@@ -66,6 +68,9 @@ class Restoration:
                 self._add_range(start, following.get(start), members)
             else:
                 self._add_plain(members[0])
+        self._number_blocks()
+        for block, entry in self._entries.items():
+            self._set_state(block, entry)
         return self._in_use
 
     def _add_plain(self, entry: SegmentEntry) -> None:
@@ -113,7 +118,6 @@ class Restoration:
     def _fill_blocks(self, segment: Segment, members: Members) -> None:
         """Cut a segment into the blocks of its pieces and what lies unmapped between them."""
         rest = segment.first
-        states: dict[Block, BlockEntry] = {}
         for entry in members:
             if entry.address > rest.address:
                 segment.split(rest, entry.address - rest.address).mapped = False
@@ -121,15 +125,22 @@ class Restoration:
                 is_last = block_entry.size_bytes == rest.size_bytes
                 block = rest if is_last else segment.split(rest, block_entry.size_bytes)
                 block.mapped = True
-                states[block] = block_entry
-        numbers = segment.pool.block_numbers
+                self._entries[block] = block_entry
         for block in segment.blocks():
-            if numbers is not None:
-                block.registration = next(numbers)
-            if block.mapped:
-                self._set_state(block, states[block])
-            else:
+            if not block.mapped:
                 segment.pool.unmapped.insert(block)
+
+    def _number_blocks(self) -> None:
+        """Number the blocks by age, where that orders them: as told, then by address."""
+        numbers = self._state.block_numbers
+        if numbers is None:
+            return
+        ages = {
+            block: _NEVER if entry.registration is None else entry.registration
+            for block, entry in self._entries.items()
+        }
+        for block in sorted(ages, key=lambda block: (ages[block], block.address)):
+            block.registration = next(numbers)
 
     def _set_state(self, block: Block, entry: BlockEntry) -> None:
         pool = block.pool
@@ -174,22 +185,38 @@ def restore(model: CachingAllocator, segments: Iterable[Mapping[str, Any]]) -> d
 
 
 def _groups_of(entries: list[SegmentEntry]) -> dict[int, Members]:
-    """Plain segments by address, and the pieces of each range by where it begins."""
+    """Plain segments by address, and the pieces of each range by where it begins.
+
+    The pieces of a range follow each other: what has another segment between is two ranges.
+    """
     groups: dict[int, Members] = {}
-    ranges: dict[tuple[object, ...], Members] = {}
+    members: Members = []
+    key: tuple[object, ...] = ()
+    end = 0
     for entry in entries:
-        if entry.is_expandable:
-            key = (entry.stream, entry.pool_id, entry.is_small, entry.range_address)
-            ranges.setdefault(key, []).append(entry)
+        before, key = key, _range_key(entry)
+        if entry.is_expandable and key == before:
+            members.append(entry)
         else:
-            groups[entry.address] = [entry]
-    for members in ranges.values():
-        first = members[0]
-        start = first.address if first.range_address is None else first.range_address
-        if start in groups:
-            raise ValueError(f"expected one segment or range at {start:#x}, got two")
-        groups[start] = members
+            start = entry.address if entry.range_address is None else entry.range_address
+            if start < end:
+                raise ValueError(
+                    f"expected a range_address of at least {end:#x} for the segment at "
+                    f"{entry.address:#x}, got {start:#x}"
+                )
+            members = groups[start] = [entry]
+        end = entry.end
     return groups
+
+
+def _range_key(entry: SegmentEntry) -> tuple[object, ...]:
+    return (
+        entry.is_expandable,
+        entry.stream,
+        entry.pool_id,
+        entry.is_small,
+        entry.range_address,
+    )
 
 
 def _span(entry: SegmentEntry, start: int) -> tuple[int, int]:

@@ -15,11 +15,12 @@ WAITING_STATES: Final = ("active_pending_free", "active_awaiting_free")
 
 
 class BlockEntry(NamedTuple):
-    """One block of a snapshot."""
+    """One block of a snapshot. ``registration`` is not in PyTorch's structure."""
 
     size_bytes: int
     requested_bytes: int
     state: str
+    registration: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,4 +101,5 @@ def _read_block(block: Mapping[str, Any]) -> BlockEntry:
         raise ValueError(f"expected a block with a size, got {size_bytes} bytes")
     if state not in ("active_allocated", "inactive", *WAITING_STATES):
         raise ValueError(f"expected the state of a block, got {state!r}")
-    return BlockEntry(size_bytes, int(block.get("requested_size", 0)), state)
+    requested_bytes = int(block.get("requested_size", 0))
+    return BlockEntry(size_bytes, requested_bytes, state, block.get("registration"))

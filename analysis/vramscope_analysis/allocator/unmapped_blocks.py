@@ -4,34 +4,39 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from operator import attrgetter
 
 from vramscope_analysis.allocator.block import Block
 
+_address = attrgetter("address")
+
 
 class UnmappedBlocks:
-    """Unmapped blocks by stream, then address (``BlockPool::unmapped``)."""
+    """Unmapped blocks by stream, then address (``BlockPool::unmapped``).
 
-    __slots__ = ("_addresses", "_blocks")
+    Several may have one address: how far a range goes is not known where a recording placed it.
+    """
+
+    __slots__ = ("_streams",)
 
     def __init__(self) -> None:
-        self._addresses: dict[int, list[int]] = {}
-        self._blocks: dict[int, Block] = {}
+        self._streams: dict[int, list[Block]] = {}
 
     def __len__(self) -> int:
-        return len(self._blocks)
+        return sum(map(len, self._streams.values()))
 
     def of_stream(self, stream: int) -> Iterator[Block]:
         """Blocks of a stream, from the lowest address up. Not to be changed meanwhile."""
-        for address in self._addresses.get(stream, ()):
-            yield self._blocks[address]
+        return iter(self._streams.get(stream, ()))
 
     def insert(self, block: Block) -> None:
         """Add an unmapped block."""
-        self._blocks[block.address] = block
-        insort(self._addresses.setdefault(block.stream, []), block.address)
+        insort(self._streams.setdefault(block.stream, []), block, key=_address)
 
     def remove(self, block: Block) -> None:
         """Take a block out. Must come before its address changes."""
-        del self._blocks[block.address]
-        addresses = self._addresses[block.stream]
-        del addresses[bisect_left(addresses, block.address)]
+        blocks = self._streams[block.stream]
+        position = bisect_left(blocks, block.address, key=_address)
+        while blocks[position] is not block:
+            position += 1
+        del blocks[position]

@@ -211,6 +211,40 @@ def test_the_age_of_memory_orders_equal_blocks() -> None:
     assert restored(first=7, second=2, third=5).malloc(20 * MIB).address == 20 * MIB
 
 
+def test_the_age_of_blocks_orders_equal_ones() -> None:
+    first = new_model(version=(2, 12))
+    blocks = [first.malloc(512) for _ in range(6)]
+    for block in blocks[::2]:
+        first.free(block)
+
+    def taken(ages: list[int | None]) -> list[int]:
+        segments = first.segments()
+        told = [{**b, "registration": n} for b, n in zip(segments[0]["blocks"], ages, strict=True)]
+        again = new_model(version=(2, 12))
+        restore(again, [{**segments[0], "blocks": told}])
+        return [again.malloc(512).address for _ in range(3)]
+
+    assert taken([None] * 7) == [0, 1024, 2048]
+    assert taken([5, 0, 3, 1, 4, 2, 6]) == [1024, 2048, 0]
+    assert taken([None, 0, 3, 1, None, 2, 6]) == [1024, 0, 2048]
+
+
+def test_what_lies_between_two_pieces_parts_them() -> None:
+    model = expandable_state()
+    segments = [s for s in model.segments() if s["segment_type"] == "large"]
+    plain = {**segments[0], "address": 45 * MIB, "total_size": 10 * MIB, "is_expandable": False}
+    plain["blocks"] = [{"size": 10 * MIB, "state": "inactive"}]
+
+    again = new_model(settings=EXPANDABLE, capacity_bytes=None)
+    restore(again, [*segments, plain])
+
+    # The gap at 40 is no part of a range any more.
+    assert [again.malloc(20 * MIB).address // MIB for _ in range(2)] == [60, 100]
+    bad = {**segments[1], "range_address": 50 * MIB}
+    with pytest.raises(ValueError, match="expected a range_address of at least 0x3700000"):
+        restore(new_model(), [segments[0], plain, bad])
+
+
 def test_new_segments_lie_beside_the_restored_ones() -> None:
     first = new_model(addresses=FirstFitAddresses(100 * MIB))
     first.malloc(30 * MIB)

@@ -27,3 +27,14 @@ def test_blocks_come_by_address_in_their_stream() -> None:
     unmapped.remove(low)
     assert list(unmapped.of_stream(1)) == [high]
     assert len(unmapped) == 2
+
+
+def test_blocks_at_one_address_are_told_apart() -> None:
+    unmapped = UnmappedBlocks()
+    first, second, third = block(1000, 1), block(1000, 1), block(1000, 1)
+    for entry in (first, second, third):
+        unmapped.insert(entry)
+
+    unmapped.remove(second)
+
+    assert list(unmapped.of_stream(1)) == [first, third]
