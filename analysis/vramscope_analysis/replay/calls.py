@@ -105,7 +105,9 @@ def calls_of(recording: Recording, capacity: Capacity, *, start: int = 0) -> Cal
             continue
         if capacity.refuses(flush):
             plan.flushed_by_request(flush)
-        elif not capacity.collects(flush, threshold):
+        elif plan.is_of_users(flush) or not (
+            flush.is_partial or capacity.collects(flush, threshold)
+        ):
             plan.flushed_by_user(flush)
     return plan.calls(start)
 
@@ -137,6 +139,10 @@ class _Plan:
         waited_for = np.flatnonzero(self._late[flush.begin : flush.cause]) + flush.begin
         self._moved.update(dict.fromkeys(waited_for.tolist(), flush.cause))
 
+    def is_of_users(self, flush: Flush) -> bool:
+        """Whether a flush is certainly no allocator's own: that of one private pool is none."""
+        return flush.is_users or (0 not in self._pools_of(flush))
+
     def flushed_by_user(self, flush: Flush) -> None:
         """Somebody called ``empty_cache``: of one private pool if only its segments went."""
         freed = self._release_pools(flush, flush.last)
@@ -144,13 +150,17 @@ class _Plan:
 
     def _release_pools(self, flush: Flush, event: int) -> set[int]:
         """Nobody uses a private pool any more when its segments go back."""
+        freed = self._pools_of(flush)
+        self._extra += [(RELEASE_POOL, event, pool) for pool in sorted(freed - {0})]
+        return freed
+
+    def _pools_of(self, flush: Flush) -> set[int]:
+        """Indices of the pools whose memory went back."""
         of_event = self._pools.of_event
         if of_event is None:
             return {0}
         part = slice(flush.first, flush.last + 1)
-        freed = set(of_event[part][self._events.segment_signs[part] < 0].tolist())
-        self._extra += [(RELEASE_POOL, event, pool) for pool in sorted(freed - {0})]
-        return freed
+        return set(of_event[part][self._events.segment_signs[part] < 0].tolist())
 
     def calls(self, start: int) -> Calls:
         """Everything in the order in which it is to be made."""

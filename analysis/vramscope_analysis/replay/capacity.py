@@ -13,17 +13,21 @@ from vramscope_analysis.replay.capacity_bounds import (
 )
 from vramscope_analysis.replay.capacity_search import CapacitySearch
 from vramscope_analysis.replay.flushes import flushes_of
-from vramscope_analysis.replay.recording import Recording
+from vramscope_analysis.replay.recording import Recording, Version
 from vramscope_analysis.snapshot import Action
 
 __all__ = ["Capacity", "infer_capacity", "search_capacity"]
 
-_INFERRED: Final[WeakKeyDictionary[Recording, Capacity]] = WeakKeyDictionary()
+_INFERRED: Final[WeakKeyDictionary[Recording, dict[Version, Capacity]]] = WeakKeyDictionary()
 """Inferring may take replays, and advice asks for the same recording again and again."""
 
 
 def infer_capacity(
-    recording: Recording, *, capacity_bytes: int | None = None, limit_bytes: int | None = None
+    recording: Recording,
+    *,
+    capacity_bytes: int | None = None,
+    limit_bytes: int | None = None,
+    version: Version | None = None,
 ) -> Capacity:
     """What bound the recorded job: as given, else inferred from what was refused.
 
@@ -35,39 +39,41 @@ def infer_capacity(
         recording: the job.
         capacity_bytes: what the device had, if known.
         limit_bytes: the process's own limit, if known.
+        version: torch release that recorded; None is the newest that writes such a snapshot.
     """
     if capacity_bytes is not None or limit_bytes is not None:
         return given_capacity(recording, capacity_bytes, limit_bytes)
-    if recording not in _INFERRED:
-        _INFERRED[recording] = _infer(recording)
-    return _INFERRED[recording]
+    followed = recording.version if version is None else version
+    inferred = _INFERRED.setdefault(recording, {})
+    if followed not in inferred:
+        inferred[followed] = _infer(recording, followed)
+    return inferred[followed]
 
 
-def search_capacity(recording: Recording, guess: Capacity) -> Capacity:
+def search_capacity(recording: Recording, guess: Capacity, version: Version) -> Capacity:
     """Better than a guess under which a replay has shown mismatches, if there is something better.
 
     Remembered: from here on, :func:`infer_capacity` returns it.
     """
-    found, _until = CapacitySearch(recording).from_guess(guess)
-    _INFERRED[recording] = found
+    found, _until = CapacitySearch(recording, version).from_guess(guess)
+    _INFERRED.setdefault(recording, {})[version] = found
     return found
 
 
-def _infer(recording: Recording) -> Capacity:
+def _infer(recording: Recording, version: Version) -> Capacity:
     guess = bounded(recording)
     if guess is None:
         return unbounded(recording)
     failed = bool((recording.events.actions == Action.OOM).any())
     if guess.source == "inferred" and failed and not _threshold(recording):
         return guess  # the bounds alone say which requests were refused
-    if not failed and not _is_evidence(recording, guess):
-        return unbounded(recording)
-    found, refused_until = CapacitySearch(recording).from_guess(guess)
+    found, refused_until = CapacitySearch(recording, version).from_guess(guess)
     if failed:
         return found
-    without, asked_until = CapacitySearch(recording).from_guess(unbounded(recording))
-    believed = refused_until >= asked_until and _is_evidence(recording, found)
-    return found if believed else without
+    without, asked_until = CapacitySearch(recording, version).from_guess(unbounded(recording))
+    if refused_until == asked_until:
+        return found if _is_evidence(recording, found) else without
+    return found if refused_until > asked_until else without
 
 
 def _is_evidence(recording: Recording, capacity: Capacity) -> bool:

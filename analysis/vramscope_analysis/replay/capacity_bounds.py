@@ -23,7 +23,7 @@ class Capacity:
     Args:
         capacity_bytes: what the device had for this process; None: it never ran out.
         limit_bytes: the process's own cap (``set_per_process_memory_fraction``); None: none.
-        lowest_bytes: most that was reserved: no cap can have been below.
+        lowest_bytes: most that was granted: no cap can have been below.
         highest_bytes: least that was refused: every cap was below; None: nothing was refused.
         source: ``given`` by the caller, ``inferred`` as the roundest size in between,
             ``unbounded`` when nothing was refused, ``varying`` when no constant cap explains
@@ -66,7 +66,7 @@ class Capacity:
         A request that fits needs no flush: then the user asked for it, or a library did
         (cuDNN's search for the fastest algorithm ends with ``emptyCache``).
         """
-        if flush.is_users or flush.first in self.asked_flushes:
+        if flush.is_users or flush.is_partial or flush.first in self.asked_flushes:
             return False
         if flush.is_failure:
             return True
@@ -78,7 +78,7 @@ class Capacity:
 
     def collects(self, flush: Flush, threshold: float) -> bool:
         """Whether a flush may be garbage collection: more was held than the threshold allows."""
-        if flush.is_users or flush.frees_small or flush.first in self.asked_flushes:
+        if not may_be_collected(flush) or flush.first in self.asked_flushes:
             return False
         limit = self.limit_bytes
         return bool(threshold) and limit is not None and flush.reserved_bytes > threshold * limit
@@ -110,22 +110,25 @@ def bounded(recording: Recording) -> Capacity | None:
     did not fit below the peak, and if the stacks, where recorded, do not show another caller.
     With garbage collection a flush may also be that, at a part of the cap.
     """
-    lowest = recording.peak_reserved_bytes
-    refused = _failures(recording)
-    candidates = [flush for flush in flushes_of(recording) if may_be_refused(flush, lowest)]
     threshold = recording.settings.garbage_collection_threshold
-    if not threshold:
+    refused = _failures(recording)
+    # Garbage is collected by the process's own limit, not by what the device has. Nothing tells
+    # the two apart without a failure, but for pages a limit leaves more room.
+    pages = recording.settings.expandable_segments and not refused
+    is_limit = bool(threshold) or pages or _device_had_more(recording)
+    lowest = most_granted(recording) if is_limit else recording.peak_reserved_bytes
+    flushes = flushes_of(recording)
+    collected = [flush for flush in flushes if threshold and may_be_collected(flush)]
+    candidates = [flush for flush in flushes if may_be_refused(flush, lowest)]
+    if not collected:
         refused += [flush.reserved_bytes + flush.asked_bytes for flush in candidates]
     elif not refused:
-        collected = [f.reserved_bytes for f in flushes_of(recording) if may_be_collected(f)]
-        refused += [int(max(collected) / threshold)] if collected else []
+        refused.append(int(max(flush.reserved_bytes for flush in collected) / threshold))
     if not refused:
         return None
     highest = min(refused)
     if highest <= lowest:
         return Capacity(None, None, lowest, highest, "varying")
-    # Garbage is collected by the process's own limit, not by what the device has.
-    is_limit = bool(threshold) or _device_had_more(recording)
     return inferred(lowest, highest, is_limit=is_limit)
 
 
@@ -141,6 +144,28 @@ def inferred(lowest: int, highest: int, *, is_limit: bool) -> Capacity:
     )
 
 
+def most_granted(recording: Recording) -> int:
+    """Most that any limit of the process has allowed.
+
+    That is what was reserved, except for pages: a request is let through by its own size, and may
+    then map more (``alloc_block``).
+    """
+    events = recording.events
+    takes = np.flatnonzero(events.segment_signs[events.segment_events] > 0)
+    positions = events.segment_events[takes]
+    is_map = events.actions[positions] == Action.SEGMENT_MAP
+    granted = int(recording.reserved_bytes[takes][~is_map].max(initial=0))
+    requests = np.flatnonzero(np.isin(events.actions, (Action.ALLOC, Action.OOM)))
+    causes = np.searchsorted(requests, positions[is_map])
+    # The first mapping of a request is the one that was let through.
+    for at in np.flatnonzero(np.diff(causes, prepend=-1)).tolist():
+        if causes[at] < len(requests):
+            first = int(positions[is_map][at])
+            asked_bytes = asked_of_device(recording, int(requests[causes[at]]))
+            granted = max(granted, reserved_before(recording, first) + asked_bytes)
+    return max(granted, recording.reserved_at_start_bytes)
+
+
 def may_be_refused(flush: Flush, peak_reserved_bytes: int) -> bool:
     """Whether a constant cap can be behind a flush: its request would have gone beyond the peak."""
     return not flush.is_users and flush.reserved_bytes + flush.asked_bytes > peak_reserved_bytes
@@ -148,7 +173,7 @@ def may_be_refused(flush: Flush, peak_reserved_bytes: int) -> bool:
 
 def may_be_collected(flush: Flush) -> bool:
     """Whether garbage collection can be behind a flush."""
-    return not flush.is_users and not flush.frees_small
+    return not flush.is_users and flush.is_collectable
 
 
 def refusals(recording: Recording) -> dict[int, int]:

@@ -33,8 +33,9 @@ class Flush:
         asked_bytes: the segment that the cause asked the device for; 0 if it asked for nothing,
             so that nothing but a call of the user can be behind the flush.
         is_failure: the cause is an ``oom``.
-        frees_small: a segment or pages of a small pool went back as well, which garbage
-            collection leaves alone.
+        is_collectable: it may be garbage collection, which leaves small segments and pages alone.
+        is_partial: a freed block waited for another stream even then. Whoever gives everything
+            back waits for all of them.
         is_users: the stacks show that a caller asked for the flush, and not the request.
     """
 
@@ -46,7 +47,8 @@ class Flush:
     reserved_before_last_bytes: int
     asked_bytes: int
     is_failure: bool
-    frees_small: bool
+    is_collectable: bool
+    is_partial: bool
     is_users: bool
 
 
@@ -69,6 +71,14 @@ def late_completions(recording: Recording) -> NDArray[np.bool_]:
     return late
 
 
+def blocks_waiting(recording: Recording) -> NDArray[np.int8]:
+    """By how much each entry changes how many freed blocks wait for other streams."""
+    requested = recording.events.actions == Action.FREE_REQUESTED
+    waits = requested & ~immediate_frees(recording)
+    changes: NDArray[np.int8] = waits.astype(np.int8) - late_completions(recording)
+    return changes
+
+
 def flushes_of(recording: Recording) -> list[Flush]:
     """Every flush, in order."""
     events = recording.events
@@ -82,8 +92,9 @@ def flushes_of(recording: Recording) -> list[Flush]:
     # One flush for each cause that something was given back before.
     firsts = np.flatnonzero(np.diff(cause_of, prepend=-1))
     lasts = np.append(firsts[1:], len(given_back)) - 1
+    waiting = np.cumsum(blocks_waiting(recording))
     return [
-        _flush(recording, previous + 1, first, last, cause)
+        _flush(recording, previous + 1, first, last, cause, is_partial=bool(waiting[cause - 1] > 0))
         for previous, first, last, cause in zip(
             causes[cause_of[firsts] - 1].tolist(),
             given_back[firsts].tolist(),
@@ -106,14 +117,17 @@ def asked_of_device(recording: Recording, event: int) -> int:
     return segment_size(round_size(int(recording.events.sizes[event]), settings), settings)
 
 
-def _flush(recording: Recording, begin: int, first: int, last: int, cause: int) -> Flush:
+def _flush(
+    recording: Recording, begin: int, first: int, last: int, cause: int, *, is_partial: bool
+) -> Flush:
     events = recording.events
     action = int(events.actions[cause]) if cause < len(events) else None
     is_failure = action == Action.OOM
     took = bool(np.isin(events.actions[last + 1 : cause], TAKES).any())
     asks = is_failure or (action == Action.ALLOC and took)
     part = slice(first, last + 1)
-    freed = events.sizes[part][events.segment_signs[part] < 0]
+    freed = events.sizes[part][events.actions[part] == Action.SEGMENT_FREE]
+    unmapped = bool((events.actions[part] == Action.SEGMENT_UNMAP).any())
     return Flush(
         begin=begin,
         first=first,
@@ -123,7 +137,8 @@ def _flush(recording: Recording, begin: int, first: int, last: int, cause: int) 
         reserved_before_last_bytes=reserved_before(recording, last),
         asked_bytes=asked_of_device(recording, cause) if asks else 0,
         is_failure=is_failure,
-        frees_small=bool((freed < MIN_LARGE_ALLOC_BYTES).any()),
+        is_collectable=not unmapped and not (freed < MIN_LARGE_ALLOC_BYTES).any(),
+        is_partial=is_partial,
         is_users=not asks or _stacks_differ(events.stacks, first, cause),
     )
 

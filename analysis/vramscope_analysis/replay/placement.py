@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vramscope_analysis.allocator import FirstFitAddresses
 from vramscope_analysis.replay.recording import Events
@@ -28,15 +29,25 @@ class RecordedAddresses:
     Args:
         events: the trace.
         start: first entry that counts.
-        held: addresses of the segments that are there before it.
+        held: the segments that are there before it, in PyTorch's structure.
+        places_ranges: whether the ranges of expandable segments go where they were, too.
     """
 
-    def __init__(self, events: Events, *, start: int = 0, held: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        events: Events,
+        *,
+        start: int = 0,
+        held: Sequence[Mapping[str, Any]] = (),
+        places_ranges: bool = True,
+    ) -> None:
         self.expected: list[SegmentEvent] = []
         self._events = events
         self._positions = events.segment_events
         self._next = int(np.searchsorted(self._positions, start))
-        self._taken = set(held)
+        self._taken = {int(segment["address"]) for segment in held}
+        self._ranges: dict[int, int] = {}  # first address and end of what was mapped so far
+        self._places_ranges = places_ranges
         self._synthetic = FirstFitAddresses(SYNTHETIC_BASE)
 
     @property
@@ -52,6 +63,7 @@ class RecordedAddresses:
         positions = self._positions[self._next : end]
         self._next = end
         events = self._events
+        self._extend_ranges(positions)
         self.expected += zip(
             [Action(action).word for action in events.actions[positions].tolist()],
             events.addresses[positions].tolist(),
@@ -82,9 +94,10 @@ class RecordedAddresses:
 
     def reserve_range(self, size_bytes: int) -> int:
         """First address of a new expandable segment: where its first page is mapped."""
-        for action, address, _recorded_bytes, _stream in self.expected:
-            if action == "segment_map" and address not in self._taken:
+        for action, address, recorded_bytes, _stream in self.expected:
+            if action == "segment_map" and self._begins_range(address):
                 self._taken.add(address)
+                self._ranges[address] = address + recorded_bytes
                 return address
         return self._synthetic.reserve_range(size_bytes)
 
@@ -94,3 +107,20 @@ class RecordedAddresses:
             self._synthetic.release_range(address, size_bytes)
         else:
             self._taken.discard(address)
+            self._ranges.pop(address, None)
+
+    def _extend_ranges(self, positions: NDArray[np.int64]) -> None:
+        """Pages that were mapped behind a range belong to it."""
+        if not self._ranges:
+            return
+        for position in positions[self._events.actions[positions] == Action.SEGMENT_MAP].tolist():
+            address = int(self._events.addresses[position])
+            for first, end in self._ranges.items():
+                if first < address <= end:
+                    self._ranges[first] = max(end, address + int(self._events.sizes[position]))
+
+    def _begins_range(self, address: int) -> bool:
+        """Whether pages at an address belong to no range that is there already."""
+        if not self._places_ranges or address in self._taken:
+            return False
+        return not any(first < address <= end for first, end in self._ranges.items())

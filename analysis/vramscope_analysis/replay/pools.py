@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vramscope_analysis.replay.mapped_ranges import mapped_ranges
 from vramscope_analysis.replay.recording import Events, Recording
 from vramscope_analysis.snapshot import Action
 
@@ -91,7 +92,7 @@ def _pools_by_address(
 
 def _stays(events: Events, private: list[dict[str, Any]]) -> Iterator[_Stay]:
     """Where the private segments of the end have been, and since when."""
-    ranges = _ranges(events) if any(segment["is_expandable"] for segment in private) else []
+    ranges = mapped_ranges(events) if any(segment["is_expandable"] for segment in private) else []
     for segment in private:
         address, end = segment["address"], segment["address"] + segment["total_size"]
         if not segment["is_expandable"]:
@@ -108,23 +109,6 @@ def _stays(events: Events, private: list[dict[str, Any]]) -> Iterator[_Stay]:
             _mapped_since(events, start, stop),
             pool_id(segment),
         )
-
-
-def _ranges(events: Events) -> list[tuple[int, int]]:
-    """Addresses of expandable segments: what was mapped without a gap, at any time.
-
-    Pages are mapped from the start of a range on, so that one range leaves no gap.
-    """
-    mapped = events.actions == Action.SEGMENT_MAP
-    starts = events.addresses[mapped].tolist()
-    pages = sorted(zip(starts, events.sizes[mapped].tolist(), strict=True))
-    found: list[tuple[int, int]] = []
-    for start, size_bytes in pages:
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], start + size_bytes))
-        else:
-            found.append((start, start + size_bytes))
-    return found
 
 
 def _mapped_since(events: Events, start: int, end: int) -> int:

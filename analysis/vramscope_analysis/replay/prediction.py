@@ -51,13 +51,11 @@ def predict(
     Raises:
         ValueError: a version whose rules are not modelled.
     """
-    run = _Run(
-        recording,
-        settings,
-        infer_capacity(recording, capacity_bytes=capacity_bytes, limit_bytes=limit_bytes),
-        recording.version if version is None else version,
+    followed = recording.version if version is None else version
+    capacity = infer_capacity(
+        recording, capacity_bytes=capacity_bytes, limit_bytes=limit_bytes, version=followed
     )
-    return run.to_end(progress)
+    return _Run(recording, settings, capacity, followed).to_end(progress)
 
 
 class _Run:
@@ -76,10 +74,10 @@ class _Run:
         initial = None if recording.starts_empty else initial_state(recording)
         segments = initial.segments if initial else []
         start = initial.position if initial else 0
-        # What the recorded job took as well stays in its place: replayed under the recorded
-        # settings, nothing changes.
+        # What the recorded job took as well stays in its place: under the recorded settings,
+        # nothing changes. Ranges of addresses do not: this job may map more than theirs had.
         self._addresses = RecordedAddresses(
-            recording.events, start=start, held=[int(each["address"]) for each in segments]
+            recording.events, start=start, held=segments, places_ranges=False
         )
         self._model = CachingAllocator(
             capacity.capacity_bytes,
@@ -89,7 +87,8 @@ class _Run:
             addresses=self._addresses,
         )
         self._job = ReplayedJob(self._model, segments)
-        self._calls = calls_of(recording, _recorded_capacity(recording, capacity), start=start)
+        recorded = _recorded_capacity(recording, capacity, version)
+        self._calls = calls_of(recording, recorded, start=start)
         self._next_call = 0
         self._peak: Moment | None = None
         self._peak_bytes = 0
@@ -188,7 +187,8 @@ class _Run:
         self._end = End(self._moment(event), reason)
 
     def _moment(self, event: int) -> Moment:
-        time_us = int(self._recording.events.times_us[event])
+        times_us = self._recording.events.times_us
+        time_us = int(times_us[min(event, len(times_us) - 1)])
         return Moment(event, time_us, self._steps.at(time_us))
 
     def _prediction(self) -> Prediction:
@@ -214,12 +214,12 @@ class _Run:
         )
 
 
-def _recorded_capacity(recording: Recording, predicted: Capacity) -> Capacity:
+def _recorded_capacity(recording: Recording, predicted: Capacity, version: Version) -> Capacity:
     """What bound the recorded job, by which its own flushes are told from calls.
 
     What the prediction is given helps only where the recording alone shows no limit.
     """
-    recorded = infer_capacity(recording)
+    recorded = infer_capacity(recording, version=version)
     allowed_bytes = predicted.allowed_bytes
     if recorded.source != "unbounded" or allowed_bytes is None:
         return recorded

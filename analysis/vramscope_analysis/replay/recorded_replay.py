@@ -44,9 +44,7 @@ class RecordedReplay:
             self.initial = initial_state(recording)
         segments = self.initial.segments if self.initial else []
         start = self.initial.position if self.initial else 0
-        self._addresses = RecordedAddresses(
-            recording.events, start=start, held=[int(each["address"]) for each in segments]
-        )
+        self._addresses = RecordedAddresses(recording.events, start=start, held=segments)
         self.model = CachingAllocator(
             capacity.capacity_bytes,
             recording.settings,

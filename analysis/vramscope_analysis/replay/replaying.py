@@ -99,12 +99,14 @@ def replay_recorded(
     Raises:
         ValueError: a version whose rules are not modelled.
     """
-    capacity = infer_capacity(recording, capacity_bytes=capacity_bytes, limit_bytes=limit_bytes)
     followed = recording.version if version is None else version
+    capacity = infer_capacity(
+        recording, capacity_bytes=capacity_bytes, limit_bytes=limit_bytes, version=followed
+    )
     replay = RecordedReplay(recording, capacity, version=followed)
     replay.advance(progress=progress)
     if capacity.source == "inferred" and replay.comparison.first_segments is not None:
-        better = search_capacity(recording, capacity)
+        better = search_capacity(recording, capacity, followed)
         if better != capacity:
             capacity = better
             replay = RecordedReplay(recording, capacity, version=followed)

@@ -165,3 +165,27 @@ def test_rows_come_in_pieces_of_bounded_size() -> None:
 
     assert len(calls) == count
     assert [row[1] for row in rows] == [CHUNK - 1, CHUNK, CHUNK + 1, CHUNK + 2]
+
+
+def test_a_flush_of_a_private_pool_alone_is_a_call_even_while_others_wait() -> None:
+    job = RecordedJob(version=(2, 12))
+    waiting = job.malloc(40 * MIB)
+    job.model.record_stream(waiting, 5)
+    job.free(job.malloc(30 * MIB, pool_id=GRAPH))
+    job.free(waiting)
+    job.model.release_pool(GRAPH)
+    job.model.empty_cache(GRAPH)
+    recording = job.recording()
+
+    assert operations(recording)[-2:] == [RELEASE_POOL, EMPTY_CACHE]
+
+
+def test_a_flush_while_others_wait_is_no_call() -> None:
+    job = RecordedJob(AllocatorSettings(garbage_collection_threshold=0.5), limit_bytes=100 * MIB)
+    waiting, other = job.malloc(30 * MIB), job.malloc(25 * MIB)
+    job.model.record_stream(waiting, 5)
+    job.free(waiting, other)
+    job.malloc(35 * MIB)
+    recording = job.recording()
+
+    assert operations(recording) == [MALLOC, MALLOC, FREE_IN_USE, FREE, MALLOC]

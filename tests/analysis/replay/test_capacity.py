@@ -75,7 +75,7 @@ def test_one_flush_alone_proves_nothing_without_a_stack() -> None:
 def test_what_was_inferred_is_remembered_while_the_recording_lives() -> None:
     recording = job_that_retries("forward").recording()
     assert infer_capacity(recording) is infer_capacity(recording)
-    found = search_capacity(recording, infer_capacity(recording))
+    found = search_capacity(recording, infer_capacity(recording), recording.version)
     assert infer_capacity(recording) is found
 
     gone = weakref.ref(recording)
@@ -83,3 +83,20 @@ def test_what_was_inferred_is_remembered_while_the_recording_lives() -> None:
     gc.collect()
 
     assert gone() is None
+
+
+def test_one_flush_is_believed_if_nothing_else_explains_it() -> None:
+    job = RecordedJob(limit_bytes=45 * MIB)
+    job.malloc(6 * MIB)
+    waiting, other = job.malloc(9 * MIB), job.malloc(10 * MIB, stream=7)
+    job.model.record_stream(waiting, 5)
+    job.free(waiting, other)
+    # The flush waits for the block of 9 MiB, but nobody looks for one again. After a call of
+    # empty_cache it would have served.
+    job.malloc(9 * MIB)
+
+    capacity = infer_capacity(job.recording())
+
+    assert capacity.source == "inferred"
+    assert capacity.allowed_bytes is not None
+    assert 40 * MIB <= capacity.allowed_bytes < 50 * MIB

@@ -12,6 +12,7 @@ from vramscope_analysis.replay.capacity_bounds import (
     given_capacity,
     may_be_collected,
     may_be_refused,
+    most_granted,
     refusals,
     roundest,
     unbounded,
@@ -169,3 +170,21 @@ def test_the_roundest_size_lies_in_its_range(lowest: int, width: int) -> None:
     # Every multiple of a higher power of two lies outside.
     rounder = 2 * (size & -size)
     assert -(-lowest // rounder) * rounder >= lowest + width
+
+
+def test_pages_may_go_beyond_a_limit() -> None:
+    settings = AllocatorSettings(expandable_segments=True)
+    job = RecordedJob(settings, limit_bytes=64 * MIB, capacity_bytes=80 * GIB)
+    job.malloc(30 * MIB)
+    job.malloc(21 * MIB)
+    recording = job.recording()
+
+    # 40 MiB are mapped for the first request; 22 MiB more are within the limit, 40 MiB mapped.
+    assert recording.peak_reserved_bytes == 60 * MIB
+    assert most_granted(recording) == (40 + 22) * MIB
+
+
+def test_without_pages_what_was_granted_is_what_was_reserved() -> None:
+    recording = job_that_fails(limit_bytes=1000 * MIB).recording()
+
+    assert most_granted(recording) == recording.peak_reserved_bytes == 900 * MIB

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.recorded_job import MIB, RecordedJob
-from vramscope_analysis.allocator import OutOfMemoryError
+from vramscope_analysis.allocator import AllocatorSettings, OutOfMemoryError
 from vramscope_analysis.replay.flushes import (
     asked_of_device,
     flushes_of,
@@ -109,3 +109,30 @@ def test_what_is_held_before_an_entry() -> None:
         60,
     ]
     assert asked_of_device(recording, 3) == 12 * MIB
+
+
+def test_a_flush_that_waits_for_nobody_does_not_give_everything_back() -> None:
+    job = RecordedJob(AllocatorSettings(garbage_collection_threshold=0.5), limit_bytes=100 * MIB)
+    waiting, other = job.malloc(30 * MIB), job.malloc(25 * MIB)
+    job.model.record_stream(waiting, 5)
+    job.free(waiting, other)
+    job.malloc(35 * MIB)  # collects the 25 MiB
+    job.model.empty_cache()  # waits for the 30 MiB
+
+    collected, asked_for = flushes_of(job.recording())
+
+    assert (collected.is_collectable, collected.is_partial) == (True, True)
+    assert (asked_for.is_collectable, asked_for.is_partial) == (True, False)
+
+
+def test_garbage_collection_leaves_small_segments_and_pages() -> None:
+    small = RecordedJob()
+    small.free(small.malloc(30 * MIB), small.malloc(512))
+    small.model.empty_cache()
+    pages = RecordedJob(AllocatorSettings(expandable_segments=True))
+    pages.free(pages.malloc(30 * MIB))
+    pages.model.empty_cache()
+
+    for job in (small, pages):
+        (flush,) = flushes_of(job.recording())
+        assert not flush.is_collectable

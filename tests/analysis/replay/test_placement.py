@@ -44,7 +44,7 @@ def test_what_was_not_recorded_goes_elsewhere() -> None:
 
 def test_no_address_is_given_twice() -> None:
     events = job().recording().events
-    addresses = RecordedAddresses(events, held=[int(events.addresses[0])])
+    addresses = RecordedAddresses(events, held=[{"address": events.addresses[0]}])
 
     addresses.expect_until(1)
 
@@ -75,3 +75,34 @@ def test_entries_before_the_start_are_left_out() -> None:
     addresses = RecordedAddresses(events, start=2)
 
     assert addresses.next_event == 2
+
+
+def expandable_job() -> RecordedJob:
+    job = RecordedJob(AllocatorSettings(expandable_segments=True))
+    job.malloc(12 * MIB)
+    job.malloc(12 * MIB)
+    return job
+
+
+def test_pages_behind_a_range_begin_no_other() -> None:
+    events = expandable_job().recording().events
+    addresses = RecordedAddresses(events)
+    addresses.expect_until(1)
+    addresses.reserve_range(1 << 40)
+    addresses.expect_nothing()
+
+    addresses.expect_until(len(events))
+
+    ((_action, second_page, _size, _stream),) = addresses.expected
+    assert second_page == events.addresses[0] + 20 * MIB
+    assert addresses.reserve_range(1 << 40) >= SYNTHETIC_BASE
+    addresses.release_range(int(events.addresses[0]), 1 << 40)
+    assert addresses.reserve_range(1 << 40) == second_page
+
+
+def test_ranges_can_be_kept_apart_from_the_recorded_ones() -> None:
+    addresses = RecordedAddresses(expandable_job().recording().events, places_ranges=False)
+
+    addresses.expect_until(1)
+
+    assert addresses.reserve_range(1 << 40) >= SYNTHETIC_BASE
