@@ -41,17 +41,18 @@ class MemoPoint:
 
 @dataclass
 class Decoded:
-    """Dicts of one template, n rows.
+    """What decoding n candidates as dicts of one template gave.
 
-    ``rows`` are their places among the candidates; ``ends`` the offsets behind them, ``counts``
-    how many objects each memoized, ``bases`` the memo index of the first where the pickle says
-    it, else -1. ``columns`` (by key, n): integers as they are; of other kinds memo indices, and
-    ~number for objects of the pool, or for stack tails in a column of stacks. ``written`` (by
-    key) is how many objects a row has memoized before that value.
+    ``slots`` are those of them that are such dicts; whatever is said of others means nothing.
+    ``ends`` (n) are the offsets behind them, ``counts`` (n) how many objects each memoized,
+    ``bases`` (n) the memo index of the first where the pickle says it, else -1. ``columns`` (by
+    key, n): integers as they are; of other kinds memo indices, and ~number for objects of the
+    pool, or for stack tails in a column of stacks. ``written`` (by key) is how many objects a row
+    has memoized before that value.
     """
 
     template: Template
-    rows: Places
+    slots: Places
     ends: Numbers
     counts: Numbers
     bases: Numbers
@@ -88,18 +89,17 @@ class Lockstep:
             Op.EMPTY_LIST: self._stacks,
         }
 
-    def decode(self, rows: Places, starts: Numbers, nexts: Numbers) -> Decoded:
-        """Decode what begins at ``starts`` (n); ``nexts`` is where the next candidate begins.
-
-        What is no whole dict of this template is left out; ``rows`` numbers the candidates.
-        """
+    def decode(self, starts: Numbers, nexts: Numbers) -> Decoded:
+        """Decode what begins at ``starts`` (n); ``nexts`` is where the next candidate begins."""
         self._fits = np.ones(len(starts), np.bool_)
         self._bases = np.full(len(starts), -1, np.int64)
-        self._counts, self._points, self._nexts = 0, [], nexts
+        self._start_counting()
+        self._nexts = nexts
         at = starts + 1
         if self._template.memo:
-            self._memoize(None, at, np.full(len(starts), IN_A_RUN))
-            at += self._memo_bytes(at)
+            sizes = self._memo_bytes(at)
+            self._memoize(None, at, sizes, np.full(len(starts), IN_A_RUN))
+            at += sizes
         at += 1
         columns: dict[str, Numbers] = {}
         written: dict[str, int | Numbers] = {}
@@ -111,20 +111,14 @@ class Lockstep:
         self._fits &= self._window.padded[at] == Op.SETITEMS
         ends = at + 1
         self._fits &= ends <= self._window.size
-        return self._kept(rows, ends, columns, written)
-
-    def _kept(
-        self,
-        rows: Places,
-        ends: Numbers,
-        columns: dict[str, Numbers],
-        written: dict[str, int | Numbers],
-    ) -> Decoded:
-        counts: Numbers = np.broadcast_to(np.asarray(self._counts, np.int64), ends.shape)
-        decoded = Decoded(
-            self._template, rows, ends, counts, self._bases, columns, written, self._points
+        slots = np.flatnonzero(self._fits)
+        all_counts: Numbers = np.broadcast_to(np.asarray(self._counts, np.int64), ends.shape)
+        return Decoded(
+            self._template, slots, ends, all_counts, self._bases, columns, written, self._points
         )
-        return decoded if self._fits.all() else _kept(decoded, np.flatnonzero(self._fits))
+
+    def _start_counting(self) -> None:
+        self._counts, self._points = 0, []
 
     # Keys and values
 
@@ -148,14 +142,13 @@ class Lockstep:
             return readers[int(codes[0])](None, at)
         references = np.zeros(len(at), np.int64)
         ends = at.copy()
-        left = len(at)
+        known = np.zeros(len(at), np.bool_)
         for code, reader in readers.items():
             places = np.flatnonzero(codes == code)
             if len(places):
                 references[places], ends[places] = reader(places, at[places])
-                left -= len(places)
-        if left:
-            self._fits &= np.isin(codes, list(readers))
+                known[places] = True
+        self._fits &= known
         return references, ends
 
     def _integers(self, at: Numbers) -> tuple[Numbers, Numbers]:
@@ -183,15 +176,18 @@ class Lockstep:
         both = np.where(self._fits, (first << 32) | second, 0)
         codes = _numbered(both, lambda pair: self._pool.pair(pair >> 32, pair & 0xFFFFFFFF))
         at = at + 1
-        self._memoize(None, at, codes)
-        return ~codes, at + self._memo_bytes(at)
+        sizes = self._memo_bytes(at)
+        self._memoize(None, at, sizes, codes)
+        return ~codes, at + sizes
 
     def _texts(self, places: Places | None, at: Numbers) -> tuple[Numbers, Numbers]:
         sizes = self._window.padded[at + 1].astype(np.int64)
         starts = at + 2
         ends = starts + sizes
         if len(sizes) and int(sizes.max()) < _BYTES_IN_A_WORD:
-            words = self._window.words[starts] & ((1 << 8 * sizes) - 1)
+            first = int(sizes[0])
+            masks = (1 << 8 * (first if (sizes == first).all() else sizes)) - 1
+            words = self._window.words[starts] & masks
             codes = _numbered(words | (sizes << 56), self._text_of_word)
         else:
             raw = self._window.bytes
@@ -199,8 +195,9 @@ class Lockstep:
             texts = [self._pool.text(raw[start:end]) for start, end in spans]
             codes = np.array([-1 if text is None else text for text in texts], np.int64)
         self._unfit(places, codes < 0)
-        self._memoize(places, ends, codes)
-        return ~codes, ends + self._memo_bytes(ends)
+        memo_sizes = self._memo_bytes(ends)
+        self._memoize(places, ends, memo_sizes, codes)
+        return ~codes, ends + memo_sizes
 
     def _text_of_word(self, word: int) -> int:
         text = self._pool.text(word.to_bytes(_BYTES_IN_A_WORD, "little")[: word >> 56])
@@ -208,7 +205,9 @@ class Lockstep:
 
     def _stacks(self, places: Places | None, at: Numbers) -> tuple[Numbers, Numbers]:
         ends = self._nexts if places is None else self._nexts[places]
-        starts = at + 1 + self._memo_bytes(at + 1)
+        at = at + 1
+        sizes = self._memo_bytes(at)
+        starts = at + sizes
         # What lies before the next dict: the end of this one, and where a batch of a list ends
         # that of the batch, too.
         last = self._window.padded[ends - 1]
@@ -218,21 +217,27 @@ class Lockstep:
         numbers = self._tails.numbers([raw[start:end] for start, end in spans])
         tails = np.array(numbers, np.int64)
         self._unfit(places, (tails == MALFORMED) | (ends < starts))
-        self._memoize(places, at + 1, tails, are_tails=True)
+        self._memoize(places, at, sizes, tails, are_tails=True)
         return ~tails, ends
 
     # The memo
 
-    def _memo_bytes(self, at: Numbers) -> Numbers:
-        return _MEMO_BYTES[self._window.padded[at]]
+    def _memo_bytes(self, at: Numbers) -> int | Numbers:
+        opcodes = self._window.padded[at]
+        return 1 if (opcodes == Op.MEMOIZE).all() else _MEMO_BYTES[opcodes]
 
     def _memoize(
-        self, places: Places | None, at: Numbers, codes: Numbers, *, are_tails: bool = False
+        self,
+        places: Places | None,
+        at: Numbers,
+        sizes: int | Numbers,
+        codes: Numbers,
+        *,
+        are_tails: bool = False,
     ) -> None:
-        """Note what rows put into the memo: those that have an opcode for it at ``at``."""
-        is_put = self._memo_bytes(at) > 0
-        if not is_put.all():
-            which = np.flatnonzero(is_put)
+        """Note what rows put into the memo: those with an opcode of that many bytes for it."""
+        if not isinstance(sizes, int):
+            which = np.flatnonzero(sizes)
             places = which if places is None else places[which]
             at, codes = at[which], codes[which]
         if not len(codes):
@@ -277,32 +282,3 @@ def _numbered(values: Numbers, number_of: Callable[[int], int]) -> Numbers:
     different, places = np.unique(values, return_inverse=True)
     numbers = [number_of(value) for value in different.tolist()]
     return np.array(numbers, np.int64)[places]
-
-
-def _kept(decoded: Decoded, kept: Places) -> Decoded:
-    return Decoded(
-        decoded.template,
-        decoded.rows[kept],
-        decoded.ends[kept],
-        decoded.counts[kept],
-        decoded.bases[kept],
-        {key: column[kept] for key, column in decoded.columns.items()},
-        {
-            key: written if isinstance(written, int) else written[kept]
-            for key, written in decoded.written.items()
-        },
-        [_kept_point(point, kept, len(decoded.rows)) for point in decoded.points],
-    )
-
-
-def _kept_point(point: MemoPoint, kept: Places, rows_before: int) -> MemoPoint:
-    if point.rows is None:
-        which: Places = kept
-        rows = None
-    else:
-        renumbered = np.full(rows_before, -1, np.intp)
-        renumbered[kept] = np.arange(len(kept))
-        which = np.flatnonzero(renumbered[point.rows] >= 0)
-        rows = renumbered[point.rows[which]]
-    ordinals = point.ordinals if isinstance(point.ordinals, int) else point.ordinals[which]
-    return MemoPoint(rows, ordinals, point.codes[which], point.are_tails)

@@ -268,7 +268,7 @@ class Machine:
         if code == UNWRITTEN:
             raise self._damaged(f"memo index {index:,} is read before it is written")
         value = self._pool.objects[code] if code >= 0 else self._runs.fetch(index)
-        if type(value) is list or type(value) is dict:
+        if isinstance(value, list | dict):
             self._finished.add((len(self._below), len(self._stack)))
             if id(value) in self._lists_of_runs:
                 self._runs.expand(self._lists_of_runs.pop(id(value)))

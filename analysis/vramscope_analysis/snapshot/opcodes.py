@@ -5,6 +5,9 @@ from __future__ import annotations
 import pickletools
 from enum import IntEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class Op(IntEnum):
     """Opcodes of protocols 2 to 5 that build plain data (``pickletools`` describes each)."""
@@ -62,16 +65,16 @@ def is_call(code: int) -> bool:
     return _NAMES.get(code) in _CALLS
 
 
-# Bytes of opcodes with their arguments; 1 for those without.
-_BYTES: dict[int, int] = {
-    Op.BININT1: 2, Op.BININT2: 3, Op.BININT: 5, Op.BINGET: 2, Op.LONG_BINGET: 5, Op.BINPUT: 2,
-    Op.LONG_BINPUT: 5,
-}  # fmt: skip
+# Bytes of opcodes with their arguments, by opcode; 1 for those without.
+_BYTES = np.ones(256, np.int64)
+_BYTES[[Op.BININT1, Op.BINGET, Op.BINPUT, Op.LONG1, Op.SHORT_BINUNICODE]] = 2
+_BYTES[Op.BININT2] = 3
+_BYTES[[Op.BININT, Op.LONG_BINGET, Op.LONG_BINPUT]] = 5
+_SAYS_HOW_MANY = np.zeros(256, np.bool_)
+_SAYS_HOW_MANY[[Op.LONG1, Op.SHORT_BINUNICODE]] = True
 
 
-def opcode_bytes(data: bytes, at: int) -> int:
-    """The bytes of the opcode at this place with its argument, for those that runs are made of."""
-    code = data[at]
-    if code in (Op.LONG1, Op.SHORT_BINUNICODE):
-        return 2 + data[at + 1]
-    return _BYTES.get(code, 1)
+def opcode_bytes(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The bytes of the opcodes at these places, arguments included, of those that runs have."""
+    codes = data[at]
+    return _BYTES[codes] + np.where(_SAYS_HOW_MANY[codes], data[at + 1], 0)

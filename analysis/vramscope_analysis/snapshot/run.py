@@ -31,7 +31,7 @@ class Coded:
         return values if self.objects is None else [self.objects[value] for value in values]
 
 
-@dataclass
+@dataclass(eq=False)
 class RunPart:
     """Dicts with the same keys: ``rows`` (ascending, n) are their places in the run."""
 
@@ -54,8 +54,7 @@ class RunPart:
 
     def span(self, start: int, end: int) -> slice:
         """Which of the part's dicts are among these rows of the run."""
-        first, behind = np.searchsorted(self.rows, [start, end]).tolist()
-        return slice(first, behind)
+        return slice(int(self.rows.searchsorted(start)), int(self.rows.searchsorted(end)))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vramscope_analysis.snapshot.lockstep import Decoded, Lockstep, Numbers
+from vramscope_analysis.snapshot.lockstep import Decoded, Lockstep, Numbers, Places
 from vramscope_analysis.snapshot.object_pool import IN_A_RUN, UNSETTLED, ObjectPool
 from vramscope_analysis.snapshot.opcodes import Op
 from vramscope_analysis.snapshot.run import Run, expand
@@ -21,7 +21,7 @@ from vramscope_analysis.snapshot.stack_tails import StackTails
 from vramscope_analysis.snapshot.template import GET_BYTES, MEMO_BYTES, Template, TemplateReader
 from vramscope_analysis.snapshot.window import Window
 
-WINDOW_BYTES = 4 << 20
+WINDOW_BYTES = 2 << 20
 # Shorter stretches are executed opcode by opcode.
 LEAST_ROWS = 16
 _MOST_FAMILIES = 16
@@ -29,6 +29,7 @@ _MOST_TEMPLATES = 8
 # How far ahead a template is read, and how far apart attempts to read another one are.
 _TEMPLATE_BYTES = 4096
 _LEARN_EVERY_BYTES = 1 << 18
+_ATTEMPTS_AT_ONCE = 64
 # A window that gave less than this share of its bytes was not worth it.
 _WORTH = 0.05
 
@@ -44,6 +45,7 @@ class Family:
     idle_until: int = 0
     pause_bytes: int = 0
     learn_from: int = 0
+    attempts: int = 0
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,9 @@ class RunReader:
         """Whether the dict at this place gave a template that was not known."""
         if at < family.learn_from or len(family.templates) == _MOST_TEMPLATES:
             return False
-        family.learn_from = at + _LEARN_EVERY_BYTES
+        family.attempts += 1
+        if family.attempts > _ATTEMPTS_AT_ONCE:
+            family.learn_from = at + _LEARN_EVERY_BYTES
         data = bytes(self._data[at : at + _TEMPLATE_BYTES])
         template = TemplateReader(data, self._memo_value).read()
         if template is None or template in family.templates:
@@ -177,14 +181,14 @@ class RunReader:
         starts = _candidates(window, family.templates[0], family.head)
         nexts = np.append(starts[1:], window.size)
         left = np.arange(len(starts))
-        decoded: list[Decoded] = []
+        decoded: list[tuple[Places, Decoded]] = []
         for template in family.templates:
             if not len(left):
                 break
             lockstep = Lockstep(window, template, self._pool, self._tails)
-            rows = lockstep.decode(left, starts[left], nexts[left])
-            decoded.append(rows)
-            left = np.setdiff1d(left, rows.rows, assume_unique=True)
+            rows = lockstep.decode(starts[left], nexts[left])
+            decoded.append((left, rows))
+            left = np.delete(left, rows.slots)
         return RunWindow(window, starts, decoded)
 
     def _forget_pages(self, at: int) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.snapshot.lockstep import Decoded, Numbers
+from vramscope_analysis.snapshot.lockstep import Decoded, Numbers, Places
 from vramscope_analysis.snapshot.opcodes import Op, opcode_bytes
 from vramscope_analysis.snapshot.run import Run, RunBlock
 from vramscope_analysis.snapshot.window import Window
 
 _NO_PART = -1
+_LONG_ROW_BYTES = 8192
 
 
 class RunWindow:
@@ -20,23 +21,18 @@ class RunWindow:
     which row of it; ``counts`` (n) how many objects it memoizes.
     """
 
-    def __init__(self, window: Window, starts: Numbers, decoded: list[Decoded]) -> None:
-        n = len(starts)
+    def __init__(
+        self, window: Window, starts: Numbers, decoded: list[tuple[Places, Decoded]]
+    ) -> None:
+        """``decoded`` comes with the candidates that were decoded."""
         self.window = window
-        self.decoded = decoded
-        self.part = np.full(n, _NO_PART, np.int8)
-        self.slot = np.zeros(n, np.int32)
-        self.counts = np.zeros(n, np.int64)
+        self.decoded = [rows for _, rows in decoded]
         self.taken_bytes = 0
         self._starts = starts
-        self._ends = np.full(n, -1, np.int64)
-        self._bases = np.full(n, -1, np.int64)
-        for index, rows in enumerate(decoded):
-            self.part[rows.rows] = index
-            self.slot[rows.rows] = np.arange(len(rows.rows))
-            self.counts[rows.rows] = rows.counts
-            self._ends[rows.rows] = rows.ends
-            self._bases[rows.rows] = rows.bases
+        if len(decoded) == 1:
+            self._use_one(decoded[0][1])
+        else:
+            self._use(decoded)
         self._refuse_cut_opcodes()
         self._breaks = np.flatnonzero(~self._linked())
         self.memo_before = np.cumsum(self.counts) - self.counts
@@ -45,17 +41,39 @@ class RunWindow:
         self.block = RunBlock()
         self._rows_in_block = 0
 
+    def _use(self, decoded: list[tuple[Places, Decoded]]) -> None:
+        n = len(self._starts)
+        self.part = np.full(n, _NO_PART, np.int8)
+        self.slot = np.zeros(n, np.intp)
+        self.counts = np.zeros(n, np.int64)
+        self._ends = np.full(n, -1, np.int64)
+        self._bases = np.full(n, -1, np.int64)
+        for index, (candidates, rows) in enumerate(decoded):
+            which = candidates[rows.slots]
+            self.part[which] = index
+            self.slot[which] = rows.slots
+            self.counts[which] = rows.counts[rows.slots]
+            self._ends[which] = rows.ends[rows.slots]
+            self._bases[which] = rows.bases[rows.slots]
+
+    def _use_one(self, rows: Decoded) -> None:
+        n = len(self._starts)
+        self.part = np.full(n, _NO_PART, np.int8)
+        self.part[rows.slots] = 0
+        self.slot = np.arange(n)
+        self.counts, self._ends, self._bases = rows.counts, rows.ends, rows.bases
+
     def find(self, position: int) -> int | None:
         """The candidate that begins at this byte of the file and was decoded."""
         offset = self.window.offset(position)
-        row = int(np.searchsorted(self._starts, offset))
+        row = int(self._starts.searchsorted(offset))
         if row == len(self._starts) or self._starts[row] != offset:
             return None
         return row if self.part[row] != _NO_PART else None
 
     def stretch_end(self, row: int) -> int:
         """The row behind the last of those that follow this one without a gap."""
-        return int(self._breaks[np.searchsorted(self._breaks, row)]) + 1
+        return int(self._breaks[self._breaks.searchsorted(row)]) + 1
 
     def base(self, row: int) -> int:
         """The memo index that the pickle says for the row's first object; -1 if it says none."""
@@ -103,12 +121,18 @@ class RunWindow:
 
     def _refuse_cut_opcodes(self) -> None:
         """Refuse rows in which a frame header was left out of the middle of an opcode."""
-        for cut in self.window.cuts:
-            row = int(np.searchsorted(self._starts, cut)) - 1
-            if row < 0 or self.part[row] == _NO_PART or cut >= self._ends[row]:
-                continue
-            at = int(self._starts[row])
-            while at < cut:
-                at += opcode_bytes(self.window.bytes, at)
-            if at != cut:
-                self.part[row] = _NO_PART
+        cuts = np.array(self.window.cuts, np.int64)
+        rows = np.searchsorted(self._starts, cuts) - 1
+        inside = rows >= 0
+        rows, cuts = rows[inside], cuts[inside]
+        inside = (self.part[rows] != _NO_PART) & (cuts < self._ends[rows])
+        rows, cuts = rows[inside], cuts[inside]
+        # Too long to be gone through.
+        long = cuts - self._starts[rows] > _LONG_ROW_BYTES
+        self.part[rows[long]] = _NO_PART
+        rows, cuts = rows[~long], cuts[~long]
+        at = self._starts[rows]
+        # All of them opcode by opcode, until each has come to its cut.
+        while (before := np.flatnonzero(at < cuts)).size:
+            at[before] += opcode_bytes(self.window.padded, at[before])
+        self.part[rows[at != cuts]] = _NO_PART

@@ -41,7 +41,7 @@ class Piece:
         if point.rows is None:
             picked = ordinals if isinstance(ordinals, int) else self.picked(ordinals)
             return self.bases + picked, self.picked(point.codes)
-        place_of_slot = np.full(len(self.decoded.rows), -1, np.int64)
+        place_of_slot = np.full(len(self.decoded.ends), -1, np.int64)
         place_of_slot[self.slots] = np.arange(len(self.slots))
         places = place_of_slot[point.rows]
         accepted = np.flatnonzero(places >= 0)
@@ -102,7 +102,7 @@ class Settlement:
                 code = self._pool.add(Run(block, row, 1).dicts()[0])
                 self._pool.memo[index] = code
                 return self._pool.objects[code]
-        raise _unwritten(index)
+        raise unwritten(index)
 
     def _settle_tails(self, piece: Piece, memo: Memo) -> None:
         last = piece.decoded.template.columns[-1]
@@ -113,9 +113,10 @@ class Settlement:
         tails = ~references[inline]
         highest = self._tails.highest[tails]
         if (highest >= piece.bases[inline]).any():
-            raise _unwritten(int(highest.max()))
+            raise unwritten(int(highest.max()))
         for tail in np.unique(tails[self._tails.codes[tails] < 0]).tolist():
-            objects = [self._object(reference, memo) for reference in self._tails.references[tail]]
+            references_of_tail = self._tails.references[int(tail)]
+            objects = [self._object(reference, memo) for reference in references_of_tail]
             self._tails.codes[tail] = self._pool.add(objects)
         for point in piece.decoded.points:
             if point.are_tails:
@@ -129,7 +130,7 @@ class Settlement:
         if code == UNSETTLED:
             raise SnapshotError("expected a dict for each frame, got a list")
         if code < 0:
-            raise _unwritten(reference)
+            raise unwritten(reference)
         return self._pool.objects[code]
 
     def _column(self, piece: Piece, key: str, memo: Memo, patches: list[_Patch]) -> Coded:
@@ -138,37 +139,36 @@ class Settlement:
         kind = next(column.kind for column in decoded.template.columns if column.key == key)
         if kind is Kind.INTEGER:
             return Coded(_compact(values))
-        fetched = np.flatnonzero(values >= 0)
-        codes = (~values).astype(np.int32)
-        if kind is Kind.STACK:
-            inline = values < 0
-            codes[inline] = self._tails.codes[~values[inline]]
-        if len(fetched):
-            references = values[fetched]
-            written = decoded.written[key]
-            before = written if isinstance(written, int) else piece.picked(written)[fetched]
-            if (references >= piece.bases[fetched] + before).any():
-                raise _unwritten(int(references.max()))
-            codes[fetched] = memo[references]
-            if (codes[fetched] < 0).any():
-                self._note_patches(piece, codes, fetched, references, patches)
-                return Coded(codes, self._pool.objects)
+        inline = values < 0
+        if not inline.any():
+            _check_fetched(piece, key, slice(None), values)
+            codes = memo[values]
+        else:
+            direct = ~values[inline]
+            codes = np.empty(len(values), np.int32)
+            codes[inline] = self._tails.codes[direct] if kind is Kind.STACK else direct
+            fetched = np.flatnonzero(~inline)
+            if len(fetched):
+                _check_fetched(piece, key, fetched, values[fetched])
+                codes[fetched] = memo[values[fetched]]
+        unknown = np.flatnonzero(codes < 0)
+        if len(unknown):
+            self._note_patches(piece, codes, unknown, values, patches)
+            return Coded(codes, self._pool.objects)
         return Coded(_compact(codes), self._pool.objects)
 
     def _note_patches(
         self,
         piece: Piece,
         codes: NDArray[np.int32],
-        fetched: Places,
+        rows: Places,
         references: Numbers,
         patches: list[_Patch],
     ) -> None:
-        for at in np.flatnonzero(codes[fetched] < 0).tolist():
-            row = int(fetched[at])
+        for row in rows.tolist():
             if codes[row] != IN_A_RUN:
-                raise _unwritten(int(references[at]))
-            place = int(piece.places[row])
-            patches.append(_Patch(place, codes, row, int(references[at])))
+                raise unwritten(int(references[row]))
+            patches.append(_Patch(int(piece.places[row]), codes, row, int(references[row])))
 
     def _patch(self, patch: _Patch, base: int) -> None:
         if patch.reference == base:
@@ -195,13 +195,24 @@ def _accepted(window: RunWindow) -> tuple[Numbers, list[Piece]]:
     return bases, pieces
 
 
+def _check_fetched(piece: Piece, key: str, rows: Places | slice, references: Numbers) -> None:
+    """Refuse what is fetched from the memo before it is there."""
+    written = piece.decoded.written[key]
+    before = written if isinstance(written, int) else piece.picked(written)[rows]
+    if (references >= piece.bases[rows] + before).any():
+        raise unwritten(int(references.max()))
+
+
 def _compact(values: NDArray[Any]) -> NDArray[Any]:
     """The same values; one value and a view of it where all are equal."""
-    is_constant: bool = (values == values[0]).all()
-    return np.broadcast_to(values[:1].copy(), values.shape) if is_constant else values.copy()
+    if bool((values == values[0]).all()):
+        return np.broadcast_to(values[:1].copy(), values.shape)
+    # Not a small piece that would keep all of a large array in memory.
+    whole = values.base if isinstance(values.base, np.ndarray) else values
+    return values if 2 * len(values) >= len(whole) else values.copy()
 
 
-def _unwritten(index: int) -> SnapshotError:
+def unwritten(index: int) -> SnapshotError:
     return SnapshotError(
         f"memo index {index:,} is read before it is written: the pickle is damaged"
     )

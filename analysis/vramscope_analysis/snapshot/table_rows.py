@@ -33,13 +33,23 @@ class DictRows:
         """The values of this key will not be asked for again."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunRows:
     """Some dicts of a run, all with the same keys, and which rows of the table they are."""
 
     part: RunPart
     span: slice
     positions: Positions
+
+    def extend(self, part: RunPart, span: slice, positions: Positions) -> bool:
+        """Add rows that follow these both in the run and in the table; False if they do not."""
+        if not (isinstance(self.positions, slice) and isinstance(positions, slice)):
+            return False
+        if (part, span.start, positions.start) != (self.part, self.span.stop, self.positions.stop):
+            return False
+        self.span = slice(self.span.start, span.stop)
+        self.positions = slice(self.positions.start, positions.stop)
+        return True
 
     def values(self, key: str) -> Coded:
         """The values of a key."""
@@ -93,7 +103,9 @@ class TableRows:
             positions: Positions = slice(first, last + 1)
             if last - first >= len(places):
                 positions = places.astype(np.intp) + offset
-            self._runs.setdefault(part.keys, []).append(RunRows(part, span, positions))
+            runs = self._runs.setdefault(part.keys, [])
+            if not (runs and runs[-1].extend(part, span, positions)):
+                runs.append(RunRows(part, span, positions))
         self._count += run.count
 
     def shapes(self) -> dict[tuple[str, ...], list[DictRows | RunRows]]:
