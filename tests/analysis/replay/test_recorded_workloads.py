@@ -7,16 +7,13 @@ import pytest
 from tests.support.known_calls import KnownCalls, with_pool_ids
 from tests.support.recorded_run import RecordedRun, differences, flatten, load_run, names
 from vramscope_analysis.allocator import parse_settings
-from vramscope_analysis.replay import Recording, predict, replay_recorded
+from vramscope_analysis.replay import RecordedReplay, Recording, predict, replay_recorded
 
 RUNS = names()
 
 # Up to torch 2.11 an entry does not say which pool it was of, and of a pool whose segments are gone
 # at the end nothing else does. From 2.12 on entries say it: with that, the trace is enough.
 NEEDS_POOL_IDS = {name for name in RUNS if name.startswith(("cuda_graphs__", "pools__"))}
-
-# The limit must be said: whole pages were mapped beyond it, so that it looks as if there was none.
-NEEDS_LIMIT = {"streams__expandable_limited"}
 
 # What the trace of no version says.
 NOT_IN_THE_TRACE = {
@@ -63,7 +60,7 @@ def recording_of(name: str, run: RecordedRun) -> Recording:
 
 def test_the_recordings_are_all_there() -> None:
     assert len(RUNS) >= 30
-    assert set(NOT_IN_THE_TRACE) | NEEDS_POOL_IDS | NEEDS_LIMIT | set(PREDICTED) <= set(RUNS)
+    assert set(NOT_IN_THE_TRACE) | NEEDS_POOL_IDS | set(PREDICTED) <= set(RUNS)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -77,17 +74,26 @@ def test_every_entry_counter_and_segment_is_exact_when_all_calls_are_known(name:
 @pytest.mark.parametrize("name", [name for name in RUNS if name not in NOT_IN_THE_TRACE])
 def test_the_trace_alone_is_replayed_exactly(name: str) -> None:
     run = load_run(name)
-    limit_bytes = run.limit_bytes if name in NEEDS_LIMIT else None
-    report = replay_recorded(recording_of(name, run), version=run.version, limit_bytes=limit_bytes)
+    recording = recording_of(name, run)
+    report = replay_recorded(recording, version=run.version)
 
     assert report.segment_events > 0
     assert report.is_exact, report.first_mismatches
-    # An empty_cache that found nothing to give back left no entry, but was counted.
-    unseen = (
-        {"num_sync_all_streams"} if name.startswith(("hf", "lightning", "cuda_graphs")) else set()
-    )
-    truth = {key: value for key, value in run.final_stats.items() if key not in unseen}
-    assert differences(truth, flatten(report.counters)) == []
+    if run.final_stats["num_ooms"]:  # what bound the job is inferred, to the byte
+        assert report.capacity.limit_bytes == run.limit_bytes
+    assert differences(seen(name, run.final_stats), flatten(report.counters)) == []
+
+    replay = RecordedReplay(recording, report.capacity, version=run.version)
+    for row in run.rows:
+        replay.advance(row.event)
+        wrong = differences(seen(name, row.counters), flatten(replay.model.memory_stats()))
+        assert wrong == [], f"after {row.event} entries"
+
+
+def seen(name: str, counters: dict[str, int]) -> dict[str, int]:
+    """Without what a call changed that left no entry: an empty_cache that had nothing to give."""
+    unseen = {"num_sync_all_streams"} if name.startswith(("hf", "lightning", "cuda_graphs")) else ()
+    return {key: value for key, value in counters.items() if key not in unseen}
 
 
 @pytest.mark.parametrize("name", NOT_IN_THE_TRACE)
