@@ -25,12 +25,19 @@ _SAME_COLUMN = {"device_free": "addr"}
 class Building:
     """Stacks, kept-aside values and limits of one snapshot."""
 
-    def __init__(self, limits: Limits, most_rows: int | None = None) -> None:
-        """``most_rows`` bounds the rows of all tables together; None: no bound."""
+    def __init__(
+        self, limits: Limits, most_rows: int | None = None, *, keeps_runs: bool = True
+    ) -> None:
+        """``most_rows`` bounds the rows of all tables together; None: no bound.
+
+        Without ``keeps_runs`` the memory of runs is given back as soon as they became columns:
+        each is then part of one table only.
+        """
         self.limits = limits
         self.stacks = StackTable()
         self.values = PlainValues(limits)
         self._rows_left = most_rows
+        self._keeps_runs = keeps_runs
 
     def rows(self, plain: Any, where: str) -> TableRows:
         """The rows of a list of dicts; SnapshotError for anything else."""
@@ -74,7 +81,7 @@ class Building:
                     column = extras.setdefault(key, ExtraColumn(key, self.values))
                 for piece, where in zip(pieces, positions, strict=True):
                     column.put(where, piece.values(key), rows.where)
-                for piece in pieces:
+                for piece in pieces if not self._keeps_runs else ():
                     piece.release(key)
         for key, column in columns.items():
             if isinstance(column, WordColumn) and column.aside:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
+from vramscope_analysis.snapshot.kinds import is_dict, is_list
 from vramscope_analysis.snapshot.limits import Limits, over
 from vramscope_analysis.snapshot.object_pool import UNWRITTEN, ObjectPool
 from vramscope_analysis.snapshot.opcodes import Op, is_call, opcode_name
@@ -29,7 +30,15 @@ class Machine:
     wrong with the pickle raises SnapshotError.
     """
 
-    def __init__(self, data: Data, limits: Limits, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        data: Data,
+        limits: Limits,
+        progress: Progress | None = None,
+        *,
+        with_runs: bool = True,
+    ) -> None:
+        """``with_runs=False`` executes everything opcode by opcode."""
         self._data = data
         self._size = len(data)
         self._limits = limits
@@ -40,6 +49,9 @@ class Machine:
         self._below: list[list[Any]] = []
         self._pool = ObjectPool()
         self._runs = RunReader(data, self._pool, self._report)
+        self._with_runs = with_runs
+        # Whether something that may hold runs is part of several containers.
+        self.shares_runs = False
         self._frame_end = 0
         # Lists that hold runs, by identity.
         self._lists_of_runs: dict[int, list[Any]] = {}
@@ -170,7 +182,12 @@ class Machine:
         return items
 
     def _empty_dict(self) -> None:
-        if self._below and self._below[-1] and type(self._below[-1][-1]) is list:
+        if (
+            self._with_runs
+            and self._below
+            and self._below[-1]
+            and type(self._below[-1][-1]) is list
+        ):
             taken = self._runs.take(self._position - 1, self._frame_end)
             if taken is not None:
                 self._stack.append(taken.run)
@@ -270,6 +287,7 @@ class Machine:
         value = self._pool.objects[code] if code >= 0 else self._runs.fetch(index)
         if isinstance(value, list | dict):
             self._finished.add((len(self._below), len(self._stack)))
+            self.shares_runs = self.shares_runs or not _is_flat(value)
             if id(value) in self._lists_of_runs:
                 self._runs.expand(self._lists_of_runs.pop(id(value)))
         self._stack.append(value)
@@ -308,3 +326,14 @@ class Machine:
 def _is_small_integer(value: object) -> bool:
     # Larger ones could be made to share one hash: a dict of them would take hours to build.
     return type(value) is int and -(1 << 62) < value < 1 << 62
+
+
+def _is_flat(value: object) -> bool:
+    """Whether a container can hold no run: frames and lists of frames are all that is shared."""
+    if is_list(value):
+        return all(not is_list(item) and not (is_dict(item) and _is_nested(item)) for item in value)
+    return not (is_dict(value) and _is_nested(value))
+
+
+def _is_nested(value: dict[Any, Any]) -> bool:
+    return any(is_list(part) or is_dict(part) for part in value.values())

@@ -24,21 +24,20 @@ KEPT_KEYS: dict[str, type] = {
 def snapshot_of(plain: Any, building: Building) -> Snapshot:
     """The tables of a snapshot in PyTorch's structure; SnapshotError for what is none."""
     _check_root(plain)
-    segments, blocks = segment_tables(building, plain["segments"])
-    traces = _traces(building, plain.get("device_traces", []))
-    host_trace = None
     kept: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for key, value in plain.items():
-        if key in ("segments", "device_traces"):
-            continue
-        if key == "host_traces":
-            host_trace = trace_table(building, value, key)
+        if key in ("segments", "device_traces", "host_traces"):
             continue
         building.values.check(value, key)
         if key in KEPT_KEYS and type(value) is not KEPT_KEYS[key]:
             raise SnapshotError(f"{key}: expected a {KEPT_KEYS[key].__name__}, got {shown(value)}")
         (kept if key in KEPT_KEYS else others)[key] = value
+    segments, blocks = segment_tables(building, plain["segments"])
+    traces = _traces(building, plain.get("device_traces", []))
+    host_trace = None
+    if "host_traces" in plain:
+        host_trace = trace_table(building, plain["host_traces"], "host_traces")
     return Snapshot(
         segments=segments,
         blocks=blocks,

@@ -26,7 +26,11 @@ def read_snapshot(
     limits = Limits() if limits is None else limits
     try:
         data = open_source(source, limits)
-        plain = Machine(data, limits, progress).run()
-        return snapshot_of(plain, Building(limits, limits.rows(len(data))))
+        machine = Machine(data, limits, progress)
+        plain = machine.run()
+        building = Building(limits, limits.rows(len(data)), keeps_runs=machine.shares_runs)
+        # Its memo is as large as the file.
+        del machine
+        return snapshot_of(plain, building)
     except SnapshotError as error:
         raise SnapshotError(f"{source_name(source)}: {error}") from None

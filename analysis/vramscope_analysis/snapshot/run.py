@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.snapshot.errors import SnapshotError
-
 
 @dataclass
 class Coded:
@@ -39,12 +37,6 @@ class RunPart:
     rows: NDArray[np.int32]
     columns: dict[str, Coded]
     _released: dict[str, int] = field(default_factory=dict[str, int])
-
-    def column(self, key: str) -> Coded:
-        """The values of a key in all dicts of the part."""
-        if key not in self.columns:
-            raise SnapshotError("entries of one list are referred to from several places")
-        return self.columns[key]
 
     def release(self, key: str, span: slice) -> None:
         """Forget the values of a key once those of all dicts were released."""
@@ -77,7 +69,7 @@ class Run:
         made: list[dict[str, Any]] = [{}] * self.count
         for part in self.block.parts:
             span = part.span(self.start, self.start + self.count)
-            columns = [part.column(key)[span].plain() for key in part.keys]
+            columns = [part.columns[key][span].plain() for key in part.keys]
             rows = part.rows[span].tolist()
             for row, *values in zip(rows, *columns, strict=True):
                 made[row - self.start] = dict(zip(part.keys, values, strict=True))

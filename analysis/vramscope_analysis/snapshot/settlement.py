@@ -65,8 +65,8 @@ class Settlement:
     def __init__(self, pool: ObjectPool, tails: StackTails) -> None:
         self._pool = pool
         self._tails = tails
-        # One entry a settlement: the memo base of every row, ascending, and the rows.
-        self._blocks: list[tuple[Memo, RunBlock]] = []
+        # Settled rows that are in the memo themselves: their indices, ascending, and places.
+        self._memoized: list[tuple[Memo, NDArray[np.int32], RunBlock]] = []
 
     def settle(self, window: RunWindow) -> None:
         """Make columns of what the window has accepted since the last time."""
@@ -87,19 +87,21 @@ class Settlement:
             columns = {
                 key: self._column(piece, key, memo, patches) for key in piece.decoded.columns
             }
-            keys = piece.decoded.template.keys
-            block.parts.append(RunPart(keys, piece.places.astype(np.int32), columns))
-        self._blocks.append((bases.astype(np.int32), block))
+            template = piece.decoded.template
+            places = piece.places.astype(np.int32)
+            block.parts.append(RunPart(template.keys, places, columns))
+            if template.memo:
+                self._memoized.append((piece.bases.astype(np.int32), places, block))
         window.settled()
         for patch in sorted(patches, key=lambda patch: patch.place):
             self._patch(patch, int(bases[patch.place]))
 
     def fetch(self, index: int) -> Any:
         """The dict of a run that this memo index stands for, made now and kept."""
-        for bases, block in self._blocks:
-            row = int(np.searchsorted(bases, index))
+        for bases, places, block in self._memoized:
+            row = int(bases.searchsorted(index))
             if row < len(bases) and bases[row] == index:
-                code = self._pool.add(Run(block, row, 1).dicts()[0])
+                code = self._pool.add(Run(block, int(places[row]), 1).dicts()[0])
                 self._pool.memo[index] = code
                 return self._pool.objects[code]
         raise unwritten(index)

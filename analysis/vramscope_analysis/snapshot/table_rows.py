@@ -53,7 +53,7 @@ class RunRows:
 
     def values(self, key: str) -> Coded:
         """The values of a key."""
-        return self.part.column(key)[self.span]
+        return self.part.columns[key][self.span]
 
     def release(self, key: str) -> None:
         """The values of this key will not be asked for again."""
