@@ -101,8 +101,6 @@ def calls_of(recording: Recording, capacity: Capacity, *, start: int = 0) -> Cal
     plan = _Plan(recording)
     threshold = recording.settings.garbage_collection_threshold
     for flush in flushes_of(recording):
-        if flush.last < start:
-            continue
         if capacity.refuses(flush):
             plan.flushed_by_request(flush)
         elif plan.is_of_users(flush) or not (

@@ -23,9 +23,9 @@ PIECE: Final = 1 << 11
 class CapacitySearch:
     """Narrows down a cap until the replayed job flushes when the recorded one did.
 
-    What differs first tells the way. A replay that gives back more than was recorded, or gets
-    less, has too little; one that gives back less has too much. Or the flush was no allocator's
-    at all: then it is made where it was recorded, as a call of ``empty_cache``.
+    What differs first tells the way. A replay that gives back more than was recorded has too
+    little; one that gives back less has too much. Or the flush was no allocator's at all: then it
+    is made where it was recorded, as a call of ``empty_cache``.
     """
 
     def __init__(self, recording: Recording, version: Version | None = None) -> None:
@@ -96,18 +96,11 @@ class CapacitySearch:
         return replace(other, asked_flushes=capacity.asked_flushes)
 
     def _has_too_little(self, mismatch: SegmentMismatch) -> bool:
-        expected_taken, expected_freed = _taken_and_freed(mismatch.expected)
-        made_taken, made_freed = _taken_and_freed(mismatch.made)
         if self._recording.events.segment_signs[mismatch.event : mismatch.event + 1].any():
             return False  # all was given back for a user; the recorded flush was a smaller one
-        return made_taken < expected_taken or made_freed > expected_freed
+        return _given_back(mismatch.made) > _given_back(mismatch.expected)
 
 
-def _taken_and_freed(events: Iterable[SegmentEvent]) -> tuple[int, int]:
-    taken = freed = 0
-    for action, _address, size_bytes, _stream in events:
-        if action in ("segment_alloc", "segment_map"):
-            taken += size_bytes
-        else:
-            freed += size_bytes
-    return taken, freed
+def _given_back(events: Iterable[SegmentEvent]) -> int:
+    freed = ("segment_free", "segment_unmap")
+    return sum(size_bytes for action, _address, size_bytes, _stream in events if action in freed)

@@ -184,6 +184,19 @@ def test_pages_may_go_beyond_a_limit() -> None:
     assert most_granted(recording) == (40 + 22) * MIB
 
 
+def test_only_the_first_mapping_of_a_request_was_let_through() -> None:
+    job = RecordedJob(AllocatorSettings(expandable_segments=True))
+    _first, second, third = (job.malloc(20 * MIB) for _page in range(3))
+    job.free(second)
+    job.model.empty_cache()
+    job.free(third)
+    job.malloc(50 * MIB)
+    assert [e["action"] for e in job.entries[-3:]] == ["segment_map", "segment_map", "alloc"]
+
+    # 40 MiB were mapped when the 50 MiB came, 60 MiB when the rest of them was mapped.
+    assert most_granted(job.recording()) == (40 + 50) * MIB
+
+
 def test_without_pages_what_was_granted_is_what_was_reserved() -> None:
     recording = job_that_fails(limit_bytes=1000 * MIB).recording()
 

@@ -49,6 +49,18 @@ def test_a_flush_whose_stack_is_not_that_of_the_request_is_the_users() -> None:
     assert flush.is_users
 
 
+def test_a_stack_on_one_side_only_shows_nothing() -> None:
+    job = RecordedJob()
+    job.free(job.malloc(40 * MIB))
+    job.model.empty_cache()
+    job.stack = "forward"
+    job.malloc(60 * MIB)
+
+    (flush,) = flushes_of(job.recording())
+
+    assert not flush.is_users
+
+
 def test_a_flush_before_anything_that_needs_no_memory_is_the_users() -> None:
     job = RecordedJob()
     kept = job.malloc(30 * MIB)

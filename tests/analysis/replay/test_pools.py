@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from tests.support.allocator_traces import load_trace
 from tests.support.recorded_job import MIB, RecordedJob
+from vramscope_analysis.allocator import AllocatorSettings
 from vramscope_analysis.replay.pools import DEFAULT_POOL, Pools, pool_id
 from vramscope_analysis.snapshot import Action
 
@@ -47,6 +48,19 @@ def test_an_address_used_before_belonged_to_another_segment() -> None:
     pools = Pools.of_recording(recorded.recording())
 
     assert names(pools) == [DEFAULT_POOL] * 5 + [GRAPH] * 2
+
+
+def test_pages_at_addresses_used_before_belonged_to_another_range() -> None:
+    recorded = RecordedJob(AllocatorSettings(expandable_segments=True))
+    recorded.free(recorded.malloc(30 * MIB))
+    recorded.model.empty_cache()
+    recorded.malloc(30 * MIB, pool_id=GRAPH)
+    recorded.malloc(30 * MIB, pool_id=GRAPH)
+
+    pools = Pools.of_recording(recorded.recording())
+
+    assert recorded.entries[0]["addr"] == recorded.entries[5]["addr"]
+    assert names(pools) == [DEFAULT_POOL] * 5 + [GRAPH] * 4
 
 
 def test_without_private_pools_nothing_is_kept_per_entry() -> None:

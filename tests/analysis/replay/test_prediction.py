@@ -156,6 +156,31 @@ def test_a_flush_that_only_the_recorded_job_needed_is_left_out() -> None:
     assert lifted.end.reason == "recorded_out_of_memory"
 
 
+def test_the_first_of_several_failures_is_told() -> None:
+    job = growing_job(limit_bytes=100 * MIB)
+    for size in (101, 102):
+        with pytest.raises(OutOfMemoryError):
+            job.malloc(size * MIB)
+
+    prediction = predict(job.recording(), AllocatorSettings())
+
+    assert prediction.oom is not None
+    assert prediction.oom.requested_bytes == 101 * MIB
+    assert prediction.ooms == 2
+
+
+def test_a_peak_that_comes_again_is_told_where_it_came_first() -> None:
+    job = RecordedJob()
+    for _turn in range(2):
+        job.free(job.malloc(30 * MIB))
+        job.model.empty_cache()
+
+    prediction = predict(job.recording(), AllocatorSettings())
+
+    assert prediction.peak is not None
+    assert prediction.peak.event == 1
+
+
 def test_calls_of_empty_cache_are_made_again() -> None:
     job = RecordedJob()
     job.free(job.malloc(70 * MIB))

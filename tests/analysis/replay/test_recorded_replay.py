@@ -189,6 +189,7 @@ def test_a_failure_that_does_not_happen_again_is_a_mismatch() -> None:
     (block, *_others) = replay.comparison.first
     assert block.expected == "out of memory"
     assert replay.comparison.segment_mismatches >= 1
+    assert replay.model.allocated_bytes == 100 * MIB
 
 
 def test_a_failure_that_was_none_is_a_mismatch() -> None:
