@@ -6,8 +6,8 @@ from vramscope_analysis.snapshot.errors import SnapshotError
 from vramscope_analysis.snapshot.limits import Limits
 from vramscope_analysis.snapshot.reader import read_snapshot
 from vramscope_analysis.snapshot.snapshot import Snapshot
-from vramscope_analysis.snapshot.stacks import Frame, Frames, Stacks
-from vramscope_analysis.snapshot.tables import Blocks, Segments, Trace
+from vramscope_analysis.snapshot.tables.stacks import Frame, Frames, Stacks
+from vramscope_analysis.snapshot.tables.tables import Blocks, Segments, Trace
 from vramscope_analysis.snapshot.writer import write_snapshot
 
 __all__ = [

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.snapshot.action import Action, BlockState
-from vramscope_analysis.snapshot.layout import Extra, Layout
-from vramscope_analysis.snapshot.tables import Trace
+from vramscope_analysis.snapshot.tables.layout import Extra, Layout
+from vramscope_analysis.snapshot.tables.tables import Trace
 
 if TYPE_CHECKING:
     from vramscope_analysis.snapshot.snapshot import Snapshot

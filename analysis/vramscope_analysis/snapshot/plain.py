@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from vramscope_analysis.snapshot.building import Building
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
-from vramscope_analysis.snapshot.frame_table import frame_table
 from vramscope_analysis.snapshot.kinds import is_dict, is_list
-from vramscope_analysis.snapshot.segment_tables import segment_tables
 from vramscope_analysis.snapshot.snapshot import Snapshot
-from vramscope_analysis.snapshot.tables import Trace
-from vramscope_analysis.snapshot.trace_table import trace_table
+from vramscope_analysis.snapshot.tables.building import Building
+from vramscope_analysis.snapshot.tables.frame_table import frame_table
+from vramscope_analysis.snapshot.tables.segment_tables import segment_tables
+from vramscope_analysis.snapshot.tables.tables import Trace
+from vramscope_analysis.snapshot.tables.trace_table import trace_table
 
 # The keys at the top whose values become attributes of a Snapshot as they are.
 KEPT_KEYS: dict[str, type] = {

@@ -8,7 +8,7 @@ from typing import Any
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.kinds import is_dict, is_list
 from vramscope_analysis.snapshot.limits import Limits, over
-from vramscope_analysis.snapshot.run import Run, expand
+from vramscope_analysis.snapshot.runs.run import Run, expand
 
 _SCALARS = {str, int, float, bool, type(None)}
 

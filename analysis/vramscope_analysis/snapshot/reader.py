@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from vramscope_analysis.snapshot.building import Building
 from vramscope_analysis.snapshot.errors import SnapshotError
 from vramscope_analysis.snapshot.limits import Limits
-from vramscope_analysis.snapshot.machine import Machine, Progress
+from vramscope_analysis.snapshot.pickles.machine import Machine, Progress
+from vramscope_analysis.snapshot.pickles.source import Source, open_source, source_name
 from vramscope_analysis.snapshot.plain import snapshot_of
 from vramscope_analysis.snapshot.snapshot import Snapshot
-from vramscope_analysis.snapshot.source import Source, open_source, source_name
+from vramscope_analysis.snapshot.tables.building import Building
 
 
 def read_snapshot(

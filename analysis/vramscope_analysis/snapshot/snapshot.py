@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from vramscope_analysis.snapshot.building import Building
 from vramscope_analysis.snapshot.dicts import Dicts
 from vramscope_analysis.snapshot.limits import Limits
-from vramscope_analysis.snapshot.stacks import Frames, Stacks
-from vramscope_analysis.snapshot.tables import Blocks, Segments, Trace
+from vramscope_analysis.snapshot.tables.building import Building
+from vramscope_analysis.snapshot.tables.stacks import Frames, Stacks
+from vramscope_analysis.snapshot.tables.tables import Blocks, Segments, Trace
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.snapshot.action import BlockState
-from vramscope_analysis.snapshot.building import Building
-from vramscope_analysis.snapshot.columns import (
+from vramscope_analysis.snapshot.tables.building import Building
+from vramscope_analysis.snapshot.tables.columns import (
     Column,
     FlagColumn,
     IntegerColumn,
     ListColumn,
     PairColumn,
 )
-from vramscope_analysis.snapshot.extra_column import WordColumn
-from vramscope_analysis.snapshot.stack_column import StackColumn
-from vramscope_analysis.snapshot.table_rows import TableRows
-from vramscope_analysis.snapshot.tables import Blocks, Segments
+from vramscope_analysis.snapshot.tables.extra_column import WordColumn
+from vramscope_analysis.snapshot.tables.stack_column import StackColumn
+from vramscope_analysis.snapshot.tables.table_rows import TableRows
+from vramscope_analysis.snapshot.tables.tables import Blocks, Segments
 
 
 class SegmentType(IntEnum):

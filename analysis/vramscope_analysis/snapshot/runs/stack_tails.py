@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vramscope_analysis.snapshot.template import GET_BYTES, stack_end
+from vramscope_analysis.snapshot.runs.template import GET_BYTES, stack_end
 
 MALFORMED = -1
 

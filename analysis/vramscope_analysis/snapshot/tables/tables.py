@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.snapshot.layout import Layout
+from vramscope_analysis.snapshot.tables.layout import Layout
 
 
 @dataclass(frozen=True, eq=False)

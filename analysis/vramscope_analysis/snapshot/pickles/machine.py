@@ -10,11 +10,12 @@ from typing import Any, NoReturn
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.kinds import is_dict, is_list
 from vramscope_analysis.snapshot.limits import Limits, over
-from vramscope_analysis.snapshot.object_pool import UNWRITTEN, ObjectPool
-from vramscope_analysis.snapshot.opcodes import Op, is_call, opcode_name
-from vramscope_analysis.snapshot.run import Run
-from vramscope_analysis.snapshot.run_reader import RunReader
-from vramscope_analysis.snapshot.source import Data
+from vramscope_analysis.snapshot.pickles.cursor import Cursor
+from vramscope_analysis.snapshot.pickles.object_pool import UNWRITTEN, ObjectPool
+from vramscope_analysis.snapshot.pickles.opcodes import Op, is_call, opcode_name
+from vramscope_analysis.snapshot.pickles.source import Data
+from vramscope_analysis.snapshot.runs.run import Run
+from vramscope_analysis.snapshot.runs.run_reader import RunReader
 
 Progress = Callable[[int, int], None]
 
@@ -23,7 +24,7 @@ _SETTLEMENT_OPCODES = 1000
 _DOUBLE = struct.Struct(">d")
 
 
-class Machine:
+class Machine(Cursor):
     """Executes the opcodes of one pickle (``pickle.Unpickler`` without everything that calls).
 
     It builds dict, list, tuple, str, int, float, bool and None and nothing else. Whatever is
@@ -39,11 +40,11 @@ class Machine:
         with_runs: bool = True,
     ) -> None:
         """``with_runs=False`` executes everything opcode by opcode."""
-        self._data = data
-        self._size = len(data)
+        super().__init__(data)
         self._limits = limits
         self._progress = progress
-        self._position = 2
+        # Behind PROTO.
+        self.position = 2
         self._stack: list[Any] = []
         # The stacks below the open marks.
         self._below: list[list[Any]] = []
@@ -65,32 +66,32 @@ class Machine:
         try:
             return self._run()
         except IndexError:
-            if self._position >= self._size:
-                raise self._truncated() from None
-            raise self._damaged("an opcode needs more values than there are") from None
+            if self.position >= self.size:
+                raise self.truncated() from None
+            raise self.damaged("an opcode needs more values than there are") from None
 
     def _run(self) -> Any:
         spent = 0
         while spent + _SETTLEMENT_OPCODES * self._runs.settlements < self._limits.opcodes:
             if self._advance(_OPCODES_A_REPORT):
                 if self._below or len(self._stack) != 1:
-                    raise self._damaged("it ends with values left over")
+                    raise self.damaged("it ends with values left over")
                 self._runs.settle()
                 return self._stack[0]
             spent += _OPCODES_A_REPORT
-            self._report(self._position)
+            self._report(self.position)
         raise over("the file needs too many opcodes", self._limits.opcodes, "opcodes")
 
     def _report(self, position: int) -> None:
         if self._progress is not None:
-            self._progress(position, self._size)
+            self._progress(position, self.size)
 
     def _advance(self, opcodes: int) -> bool:
         """Execute so many opcodes, or fewer: True when STOP was among them."""
-        data, steps = self._data, self._steps
+        data, steps = self.data, self._steps
         for _ in range(opcodes):
-            code = data[self._position]
-            self._position += 1
+            code = data[self.position]
+            self.position += 1
             if code == Op.STOP:
                 return True
             steps[code]()
@@ -112,62 +113,52 @@ class Machine:
         steps[Op.TUPLE2] = lambda: self._tuple_of(2)
         steps[Op.TUPLE3] = lambda: self._tuple_of(3)
         steps[Op.MEMOIZE] = self._memoize
-        steps[Op.BINPUT] = lambda: self._put(self._take_length(1))
-        steps[Op.LONG_BINPUT] = lambda: self._put(self._take_length(4))
+        steps[Op.BINPUT] = lambda: self._put(self.take_length(1))
+        steps[Op.LONG_BINPUT] = lambda: self._put(self.take_length(4))
         steps[Op.BINGET] = self._binget
-        steps[Op.LONG_BINGET] = lambda: self._get(self._take_length(4))
+        steps[Op.LONG_BINGET] = lambda: self._get(self.take_length(4))
         steps[Op.BININT] = lambda: self._integer(4)
-        steps[Op.BININT1] = lambda: self._stack.append(self._take_length(1))
-        steps[Op.BININT2] = lambda: self._stack.append(self._take_length(2))
-        steps[Op.LONG1] = lambda: self._integer(self._take_length(1))
-        steps[Op.LONG4] = lambda: self._integer(self._take_length(4))
-        steps[Op.BINFLOAT] = lambda: self._stack.append(_DOUBLE.unpack(self._take(8))[0])
-        steps[Op.SHORT_BINUNICODE] = lambda: self._text(self._take_length(1))
-        steps[Op.BINUNICODE] = lambda: self._text(self._take_length(4))
-        steps[Op.BINUNICODE8] = lambda: self._text(self._take_length(8))
+        steps[Op.BININT1] = lambda: self._stack.append(self.take_length(1))
+        steps[Op.BININT2] = lambda: self._stack.append(self.take_length(2))
+        steps[Op.LONG1] = lambda: self._integer(self.take_length(1))
+        steps[Op.LONG4] = lambda: self._integer(self.take_length(4))
+        steps[Op.BINFLOAT] = lambda: self._stack.append(_DOUBLE.unpack(self.take(8))[0])
+        steps[Op.SHORT_BINUNICODE] = lambda: self._text(self.take_length(1))
+        steps[Op.BINUNICODE] = lambda: self._text(self.take_length(4))
+        steps[Op.BINUNICODE8] = lambda: self._text(self.take_length(8))
         steps[Op.NONE] = lambda: self._stack.append(None)
         steps[Op.NEWTRUE] = lambda: self._stack.append(True)
         steps[Op.NEWFALSE] = lambda: self._stack.append(False)
 
     # Reading
 
-    def _take(self, count: int) -> bytes:
-        start = self._position
-        if count > self._size - start:
-            raise self._truncated()
-        self._position = start + count
-        return bytes(self._data[start : start + count])
-
-    def _take_length(self, count: int) -> int:
-        return int.from_bytes(self._take(count), "little")
-
     def _frame(self) -> None:
-        size = self._take_length(8)
-        if size > self._size - self._position:
-            raise self._truncated()
-        self._frame_end = self._position + size
+        size = self.take_length(8)
+        if size > self.size - self.position:
+            raise self.truncated()
+        self._frame_end = self.position + size
 
     def _integer(self, count: int) -> None:
         if count > self._limits.integer_bytes:
             raise over(
-                f"byte {self._position:,}: an integer of {count:,} bytes",
+                f"byte {self.position:,}: an integer of {count:,} bytes",
                 self._limits.integer_bytes,
                 "integer_bytes",
             )
-        self._stack.append(int.from_bytes(self._take(count), "little", signed=True))
+        self._stack.append(int.from_bytes(self.take(count), "little", signed=True))
 
     def _text(self, count: int) -> None:
         try:
-            self._stack.append(self._take(count).decode("utf-8", "surrogatepass"))
+            self._stack.append(self.take(count).decode("utf-8", "surrogatepass"))
         except UnicodeDecodeError:
-            raise self._damaged("a text is not UTF-8") from None
+            raise self.damaged("a text is not UTF-8") from None
 
     # Building
 
     def _mark(self) -> None:
         if len(self._below) >= self._limits.depth:
             raise over(
-                f"byte {self._position - 1:,}: containers are nested too deeply",
+                f"byte {self.position - 1:,}: containers are nested too deeply",
                 self._limits.depth,
                 "depth",
             )
@@ -177,7 +168,7 @@ class Machine:
     def _pop_mark(self) -> list[Any]:
         items = self._stack
         if not self._below:
-            raise self._damaged("an opcode needs a mark and there is none")
+            raise self.damaged("an opcode needs a mark and there is none")
         self._stack = self._below.pop()
         return items
 
@@ -188,10 +179,10 @@ class Machine:
             and self._below[-1]
             and type(self._below[-1][-1]) is list
         ):
-            taken = self._runs.take(self._position - 1, self._frame_end)
+            taken = self._runs.take(self.position - 1, self._frame_end)
             if taken is not None:
                 self._stack.append(taken.run)
-                self._position, self._frame_end = taken.position, taken.frame_end
+                self.position, self._frame_end = taken.position, taken.frame_end
                 return
         self._open({})
 
@@ -226,22 +217,22 @@ class Machine:
 
     def _set(self, target: dict[Any, Any], items: list[Any]) -> None:
         if len(items) % 2:
-            raise self._damaged("a dict has a key without a value")
+            raise self.damaged("a dict has a key without a value")
         for place in range(0, len(items), 2):
             key = items[place]
             if type(key) is not str and not _is_small_integer(key):
-                raise self._damaged(f"expected text as the key of a dict, got {shown(key)}")
+                raise self.damaged(f"expected text as the key of a dict, got {shown(key)}")
             if key in target:
-                raise self._damaged(f"a dict has the key {shown(key)} twice")
+                raise self.damaged(f"a dict has the key {shown(key)} twice")
             target[key] = items[place + 1]
 
     def _target(self, kind: type) -> Any:
         """The container to be filled: the one on top of the stack, if it was opened there."""
         target = self._stack[-1]
         if type(target) is not kind:
-            raise self._damaged(f"expected a {kind.__name__} to fill, got {shown(target)}")
+            raise self.damaged(f"expected a {kind.__name__} to fill, got {shown(target)}")
         if self._finished and (len(self._below), len(self._stack) - 1) in self._finished:
-            raise self._damaged(f"a {kind.__name__} is changed after it was finished")
+            raise self.damaged(f"a {kind.__name__} is changed after it was finished")
         return target
 
     def _tuple(self) -> None:
@@ -267,25 +258,25 @@ class Machine:
             self._memoize()
             return
         # What is memoized takes two bytes at least: a larger index would only waste memory.
-        if index > self._position // 2:
-            raise self._damaged(f"memo index {index:,} cannot be reached by this byte")
+        if index > self.position // 2:
+            raise self.damaged(f"memo index {index:,} cannot be reached by this byte")
         if index > len(memo):
             memo.extend(array("i", [UNWRITTEN]) * (index + 1 - len(memo)))
         elif memo[index] != UNWRITTEN:
-            raise self._damaged(f"memo index {index:,} is written twice")
+            raise self.damaged(f"memo index {index:,} is written twice")
         self._expand_top()
         memo[index] = self._pool.add(self._stack[-1])
 
     def _binget(self) -> None:
-        self._get(self._take_length(1))
+        self._get(self.take_length(1))
 
     def _get(self, index: int) -> None:
         memo = self._pool.memo
         code = memo[index] if index < len(memo) else UNWRITTEN
         if code == UNWRITTEN:
-            raise self._damaged(f"memo index {index:,} is read before it is written")
+            raise self.damaged(f"memo index {index:,} is read before it is written")
         value = self._pool.objects[code] if code >= 0 else self._runs.fetch(index)
-        if isinstance(value, list | dict):
+        if is_list(value) or is_dict(value):
             self._finished.add((len(self._below), len(self._stack)))
             self.shares_runs = self.shares_runs or not _is_flat(value)
             if id(value) in self._lists_of_runs:
@@ -300,8 +291,8 @@ class Machine:
     # Refusing
 
     def _refuse(self) -> NoReturn:
-        at = self._position - 1
-        code = self._data[at]
+        at = self.position - 1
+        code = self.data[at]
         name = opcode_name(code)
         if is_call(code):
             raise SnapshotError(
@@ -312,15 +303,6 @@ class Machine:
             f"byte {at:,}: pickle opcode {name}: expected only those that build plain data; "
             "the file is damaged or no memory snapshot"
         )
-
-    def _truncated(self) -> SnapshotError:
-        return SnapshotError(
-            f"the pickle is truncated: it ends at byte {self._size:,} in the middle of its data; "
-            "copy the file again"
-        )
-
-    def _damaged(self, what: str) -> SnapshotError:
-        return SnapshotError(f"byte {self._position:,}: {what}: the pickle is damaged")
 
 
 def _is_small_integer(value: object) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.snapshot.lockstep import Decoded, Numbers, Places
-from vramscope_analysis.snapshot.opcodes import Op, opcode_bytes
-from vramscope_analysis.snapshot.run import Run, RunBlock
-from vramscope_analysis.snapshot.window import Window
+from vramscope_analysis.snapshot.pickles.opcodes import Op, opcode_bytes
+from vramscope_analysis.snapshot.runs.lockstep import Decoded, Numbers, Places
+from vramscope_analysis.snapshot.runs.run import Run, RunBlock
+from vramscope_analysis.snapshot.runs.window import Window
 
 _NO_PART = -1
 _LONG_ROW_BYTES = 8192

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.snapshot.layout import Layout
+from vramscope_analysis.snapshot.tables.layout import Layout
 
 NO_STACK = -1
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from vramscope_analysis.snapshot.building import Building
-from vramscope_analysis.snapshot.columns import Column, IntegerColumn, TextColumn
-from vramscope_analysis.snapshot.stacks import Frames
+from vramscope_analysis.snapshot.tables.building import Building
+from vramscope_analysis.snapshot.tables.columns import Column, IntegerColumn, TextColumn
+from vramscope_analysis.snapshot.tables.stacks import Frames
 
 
 def frame_table(building: Building) -> Frames:

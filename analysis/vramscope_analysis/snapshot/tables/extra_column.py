@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.snapshot.columns import CodedColumn, Where, is_text, rows_of
-from vramscope_analysis.snapshot.layout import Extra, Positions
 from vramscope_analysis.snapshot.plain_values import PlainValues
-from vramscope_analysis.snapshot.run import Coded
+from vramscope_analysis.snapshot.runs.run import Coded
+from vramscope_analysis.snapshot.tables.columns import CodedColumn, Where, is_text, rows_of
+from vramscope_analysis.snapshot.tables.layout import Extra, Positions
 
 
 class ExtraColumn(CodedColumn):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.kinds import is_list, is_pair
-from vramscope_analysis.snapshot.layout import Positions
-from vramscope_analysis.snapshot.run import Coded
+from vramscope_analysis.snapshot.runs.run import Coded
+from vramscope_analysis.snapshot.tables.layout import Positions
 
 # Says where a row is: "device_traces[0][17]".
 Where = Callable[[int], str]

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.snapshot.opcodes import Op
-from vramscope_analysis.snapshot.source import Data
+from vramscope_analysis.snapshot.pickles.opcodes import Op
+from vramscope_analysis.snapshot.pickles.source import Data
 
 # Behind the bytes of a window: what decoding may run into before it knows that a row is none.
 PADDING_BYTES = 1 << 16

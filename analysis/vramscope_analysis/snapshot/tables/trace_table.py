@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from vramscope_analysis.snapshot.action import Action
-from vramscope_analysis.snapshot.building import Building
-from vramscope_analysis.snapshot.columns import (
+from vramscope_analysis.snapshot.tables.building import Building
+from vramscope_analysis.snapshot.tables.columns import (
     Column,
     IntegerColumn,
     PairColumn,
     TextColumn,
 )
-from vramscope_analysis.snapshot.extra_column import WordColumn
-from vramscope_analysis.snapshot.stack_column import StackColumn
-from vramscope_analysis.snapshot.tables import Trace
+from vramscope_analysis.snapshot.tables.extra_column import WordColumn
+from vramscope_analysis.snapshot.tables.stack_column import StackColumn
+from vramscope_analysis.snapshot.tables.tables import Trace
 
 
 def trace_table(building: Building, plain: Any, where: str) -> Trace:

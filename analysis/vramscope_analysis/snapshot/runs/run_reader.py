@@ -10,16 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from vramscope_analysis.snapshot.lockstep import Decoded, Lockstep, Numbers, Places
-from vramscope_analysis.snapshot.object_pool import IN_A_RUN, UNSETTLED, ObjectPool
-from vramscope_analysis.snapshot.opcodes import Op
-from vramscope_analysis.snapshot.run import Run, expand
-from vramscope_analysis.snapshot.run_window import RunWindow
-from vramscope_analysis.snapshot.settlement import Settlement
-from vramscope_analysis.snapshot.source import Data
-from vramscope_analysis.snapshot.stack_tails import StackTails
-from vramscope_analysis.snapshot.template import GET_BYTES, MEMO_BYTES, Template, TemplateReader
-from vramscope_analysis.snapshot.window import Window
+from vramscope_analysis.snapshot.pickles.object_pool import IN_A_RUN, UNSETTLED, ObjectPool
+from vramscope_analysis.snapshot.pickles.opcodes import Op
+from vramscope_analysis.snapshot.pickles.source import Data
+from vramscope_analysis.snapshot.runs.lockstep import Decoded, Lockstep, Numbers, Places
+from vramscope_analysis.snapshot.runs.run import Run, expand
+from vramscope_analysis.snapshot.runs.run_window import RunWindow
+from vramscope_analysis.snapshot.runs.settlement import Settlement
+from vramscope_analysis.snapshot.runs.stack_tails import StackTails
+from vramscope_analysis.snapshot.runs.template import (
+    GET_BYTES,
+    MEMO_BYTES,
+    Template,
+    TemplateReader,
+)
+from vramscope_analysis.snapshot.runs.window import Window
 
 WINDOW_BYTES = 2 << 20
 # Shorter stretches are executed opcode by opcode.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.snapshot.opcodes import Op
-from vramscope_analysis.snapshot.template import MOST_INTEGER_BYTES
-from vramscope_analysis.snapshot.window import Window
+from vramscope_analysis.snapshot.pickles.opcodes import Op
+from vramscope_analysis.snapshot.runs.template import MOST_INTEGER_BYTES
+from vramscope_analysis.snapshot.runs.window import Window
 
 Integers = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_] | bool]
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.snapshot.errors import SnapshotError
-from vramscope_analysis.snapshot.lockstep import Decoded, MemoPoint, Numbers, Places
-from vramscope_analysis.snapshot.object_pool import IN_A_RUN, UNSETTLED, ObjectPool
-from vramscope_analysis.snapshot.run import Coded, Run, RunBlock, RunPart
-from vramscope_analysis.snapshot.run_window import RunWindow
-from vramscope_analysis.snapshot.stack_tails import StackTails
-from vramscope_analysis.snapshot.template import Kind
+from vramscope_analysis.snapshot.pickles.object_pool import IN_A_RUN, UNSETTLED, ObjectPool
+from vramscope_analysis.snapshot.runs.lockstep import Decoded, MemoPoint, Numbers, Places
+from vramscope_analysis.snapshot.runs.run import Coded, Run, RunBlock, RunPart
+from vramscope_analysis.snapshot.runs.run_window import RunWindow
+from vramscope_analysis.snapshot.runs.stack_tails import StackTails
+from vramscope_analysis.snapshot.runs.template import Kind
 
 Memo = NDArray[np.int32]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.kinds import is_dict
-from vramscope_analysis.snapshot.stacks import NO_STACK, Stacks
+from vramscope_analysis.snapshot.tables.stacks import NO_STACK, Stacks
 
 
 class StackTable:

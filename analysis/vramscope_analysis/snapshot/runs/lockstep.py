@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.snapshot.integers import read_integers
-from vramscope_analysis.snapshot.object_pool import IN_A_RUN, ObjectPool
-from vramscope_analysis.snapshot.opcodes import Op
-from vramscope_analysis.snapshot.stack_tails import MALFORMED, StackTails
-from vramscope_analysis.snapshot.template import CONSTANTS, Kind, Template, TemplateColumn
-from vramscope_analysis.snapshot.window import Window
+from vramscope_analysis.snapshot.pickles.object_pool import IN_A_RUN, ObjectPool
+from vramscope_analysis.snapshot.pickles.opcodes import Op
+from vramscope_analysis.snapshot.runs.integers import read_integers
+from vramscope_analysis.snapshot.runs.stack_tails import MALFORMED, StackTails
+from vramscope_analysis.snapshot.runs.template import CONSTANTS, Kind, Template, TemplateColumn
+from vramscope_analysis.snapshot.runs.window import Window
 
 Numbers = NDArray[np.int64]
 Places = NDArray[np.intp]

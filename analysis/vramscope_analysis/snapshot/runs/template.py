@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from vramscope_analysis.snapshot.opcodes import Op
+from vramscope_analysis.snapshot.pickles.opcodes import Op
 
 # Bytes of the opcodes that put what is on top of the stack into the memo, by opcode.
 MEMO_BYTES: dict[int, int] = {Op.MEMOIZE: 1, Op.BINPUT: 2, Op.LONG_BINPUT: 5}

@@ -9,8 +9,8 @@ import numpy as np
 
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.kinds import is_dict
-from vramscope_analysis.snapshot.layout import Positions
-from vramscope_analysis.snapshot.run import Coded, Run, RunPart
+from vramscope_analysis.snapshot.runs.run import Coded, Run, RunPart
+from vramscope_analysis.snapshot.tables.layout import Positions
 
 
 @dataclass

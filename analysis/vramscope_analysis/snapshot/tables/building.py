@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from vramscope_analysis.snapshot.columns import Column, rows_of
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
-from vramscope_analysis.snapshot.extra_column import ExtraColumn, WordColumn
 from vramscope_analysis.snapshot.kinds import is_list
-from vramscope_analysis.snapshot.layout import Layout
 from vramscope_analysis.snapshot.limits import Limits, over
 from vramscope_analysis.snapshot.plain_values import PlainValues
-from vramscope_analysis.snapshot.run import count_rows
-from vramscope_analysis.snapshot.stack_table import StackTable
-from vramscope_analysis.snapshot.table_rows import TableRows
+from vramscope_analysis.snapshot.runs.run import count_rows
+from vramscope_analysis.snapshot.tables.columns import Column, rows_of
+from vramscope_analysis.snapshot.tables.extra_column import ExtraColumn, WordColumn
+from vramscope_analysis.snapshot.tables.layout import Layout
+from vramscope_analysis.snapshot.tables.stack_table import StackTable
+from vramscope_analysis.snapshot.tables.table_rows import TableRows
 
 # Two keys for one column: in a row that has both, the first is kept aside.
 _SAME_COLUMN = {"device_free": "addr"}

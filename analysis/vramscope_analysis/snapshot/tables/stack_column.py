@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from vramscope_analysis.snapshot.columns import CodedColumn, Where
 from vramscope_analysis.snapshot.kinds import is_list
-from vramscope_analysis.snapshot.layout import Positions
-from vramscope_analysis.snapshot.stack_table import StackTable
+from vramscope_analysis.snapshot.tables.columns import CodedColumn, Where
+from vramscope_analysis.snapshot.tables.layout import Positions
+from vramscope_analysis.snapshot.tables.stack_table import StackTable
 
 
 class StackColumn(CodedColumn):

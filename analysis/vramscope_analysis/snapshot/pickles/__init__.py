@@ -1,0 +1,1 @@
+"""The pickle itself: which bytes, which opcodes, and the machine that executes them."""
