@@ -90,8 +90,7 @@ class Program:
             else:
                 del self.blocks[address]
             self.model.free(block)
-        # A release of the cache waits for all other streams by itself.
-        self.waiting = [address for address in self.waiting if self.blocks[address].pending]
+        self._forget_completed()
 
     def _malloc(self, size_bytes: int, place: int) -> None:
         stream = OWN_STREAMS[place % len(OWN_STREAMS)]
@@ -100,8 +99,15 @@ class Program:
             block = self.model.malloc(size_bytes, stream, pool_id)
         except OutOfMemoryError:
             return
+        self._forget_completed()
         self.blocks[block.address] = block
         self.live.append(block.address)
+
+    def _forget_completed(self) -> None:
+        """A release of the cache waits for all other streams by itself."""
+        for address in [a for a in self.waiting if not self.blocks[a].pending]:
+            self.waiting.remove(address)
+            del self.blocks[address]
 
 
 def _calls(places: int) -> st.SearchStrategy[list[Call]]:

@@ -5,23 +5,21 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
 from vramscope_analysis.allocator.rounding import (
     MIN_BLOCK_BYTES,
     SMALL_BYTES,
     SMALL_SEGMENT_BYTES,
     round_size,
 )
-from vramscope_analysis.replay.held_memory import HeldSegment, PoolId, pool_of
+from vramscope_analysis.replay.held_memory import HeldSegment, pool_of
+from vramscope_analysis.replay.pools import PoolId, pool_id
 from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.uncertain_block import Group, UncertainBlock
 from vramscope_analysis.snapshot import Action
-
-Group: TypeAlias = tuple[int, PoolId | None]
-"""Stream and pool: blocks of one group compete for a request."""
 
 TIES_BY_ADDRESS: Final[Version] = (2, 11)
 """Last release that takes the lowest of equal blocks (``BlockComparatorSize``)."""
@@ -29,53 +27,6 @@ TIES_BY_ADDRESS: Final[Version] = (2, 11)
 OF_BLOCKS: Final = (Action.ALLOC, Action.FREE_COMPLETED, Action.OOM)
 OF_SEGMENTS: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE)
 GIVEN_BACK: Final = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
-
-
-class UncertainBlock:
-    """A live block that may have kept the front of the free space behind it.
-
-    Args:
-        address: where it starts.
-        rounded_bytes: what it takes up for certain.
-        freed_at: entry that makes it free; until then nothing was placed into the space.
-        group: whom the space serves.
-        space_bytes: from its certain end to the next block.
-        unsplit_bytes: most that it may have kept.
-    """
-
-    def __init__(
-        self,
-        address: int,
-        rounded_bytes: int,
-        freed_at: int,
-        group: Group,
-        space_bytes: int,
-        unsplit_bytes: int,
-    ) -> None:
-        self.address = address
-        self.end = address + rounded_bytes
-        self.freed_at = freed_at
-        self.group = group
-        self.space_bytes = space_bytes
-        self.unsplit_bytes = unsplit_bytes
-        # One bit for each multiple of 512 B that it may have kept. What is left of the space is a
-        # free block of the large pool, and those are larger than 1 MiB.
-        most_bytes = min(unsplit_bytes, space_bytes - SMALL_BYTES - MIN_BLOCK_BYTES)
-        self._possible = (1 << max(most_bytes, 0) // MIN_BLOCK_BYTES + 1) - 1
-
-    def exclude(self, least_bytes: int, end_bytes: int) -> None:
-        """The free space was not of ``least_bytes`` or more and below ``end_bytes``."""
-        first = max(self.space_bytes - end_bytes + MIN_BLOCK_BYTES, 0) // MIN_BLOCK_BYTES
-        last = min(self.space_bytes - least_bytes, self.unsplit_bytes) // MIN_BLOCK_BYTES
-        if first <= last:
-            self._possible &= ~((1 << last + 1) - (1 << first))
-
-    def kept_bytes(self) -> tuple[int, int]:
-        """Least and most that it may have kept; all that it could if no size explains the rest."""
-        if not self._possible:
-            return 0, self.unsplit_bytes
-        least = (self._possible & -self._possible).bit_length() - 1
-        return least * MIN_BLOCK_BYTES, (self._possible.bit_length() - 1) * MIN_BLOCK_BYTES
 
 
 class _Event(NamedTuple):
@@ -162,6 +113,8 @@ class _LargePool:
         if event.address >= segment_end:
             return
         after = bisect_right(self._bounds, event.address)
+        if after == len(self._bounds):
+            return
         rounded_bytes = round_size(event.size_bytes, self._settings)
         spaces = self._spaces.get(group)
         if spaces:
@@ -179,15 +132,16 @@ class _LargePool:
 
     def free(self, event: _Event) -> None:
         """A block becomes free: the space before it grows."""
-        position = bisect_left(self._bounds, event.address)
-        if position == len(self._bounds) or self._bounds[position] != event.address:
+        position = self._drop_bound(event.address)
+        if position is None:
             return
-        del self._bounds[position]
         freed = self._uncertain.get(event.address)
         if freed is not None and freed.freed_at == event.entry:
             self._remove_space(freed)
             del self._uncertain[event.address]
-        before = self._uncertain.get(self._bounds[position - 1]) if position else None
+        if not 0 < position < len(self._bounds):
+            return
+        before = self._uncertain.get(self._bounds[position - 1])
         if before is not None:
             self._remove_space(before)
             before.space_bytes = self._bounds[position] - before.end
@@ -206,7 +160,15 @@ class _LargePool:
         segment = self._segments.pop(event.address, None)
         if segment is not None:
             del self._segment_starts[bisect_left(self._segment_starts, event.address)]
-            del self._bounds[bisect_left(self._bounds, segment[0])]
+            self._drop_bound(segment[0])
+
+    def _drop_bound(self, address: int) -> int | None:
+        """Take a bound out; where it was, or None if there is none (contradictory entries)."""
+        position = bisect_left(self._bounds, address)
+        if position == len(self._bounds) or self._bounds[position] != address:
+            return None
+        del self._bounds[position]
+        return position
 
     def _group_of(self, event: _Event) -> Group:
         pool_id = pool_of(self._events, event.entry) or self._only_pool
@@ -273,10 +235,5 @@ class _LargePool:
 
 def _only_pool(recording: Recording) -> PoolId | None:
     """The pool that every segment of the end belongs to; None if there are several."""
-    pools = {
-        (pool_id[0], pool_id[1])
-        for pool_id in (
-            segment.get("segment_pool_id", DEFAULT_POOL_ID) for segment in recording.segments
-        )
-    }
+    pools = {pool_id(segment) for segment in recording.segments}
     return pools.pop() if len(pools) == 1 else None

@@ -5,11 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
+from vramscope_analysis.replay.pools import PoolId
 from vramscope_analysis.replay.recording import Events
-
-PoolId: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +109,28 @@ def pool_of(events: Events, entry: int) -> PoolId | None:
     if events.pool_ids is None or events.pool_ids[entry, 0] < 0:
         return None
     return int(events.pool_ids[entry, 0]), int(events.pool_ids[entry, 1])
+
+
+def without_overlaps(held: Iterable[HeldSegment]) -> tuple[list[HeldSegment], int]:
+    """Of two that overlap, the one that entries know; which of the end came after the last entry.
+
+    Args:
+        held: by address.
+
+    Returns:
+        What is left, by address, and how many are not.
+    """
+    kept: list[HeldSegment] = []
+    dropped = 0
+    for segment in held:
+        while kept and kept[-1].end > segment.address and kept[-1].freed_at is None:
+            kept.pop()
+            dropped += 1
+        if kept and kept[-1].end > segment.address:
+            dropped += 1
+        else:
+            kept.append(segment)
+    return kept, dropped
 
 
 def joined(held: Iterable[HeldSegment]) -> list[HeldSegment]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from vramscope_analysis.replay.expandable_ranges import range_addresses
-from vramscope_analysis.replay.held_memory import HeldSegment, joined
+from vramscope_analysis.replay.held_memory import HeldSegment
 from vramscope_analysis.replay.past_blocks import PastBlocks
 from vramscope_analysis.replay.recording import Recording, Version
 from vramscope_analysis.replay.registration_order import Registrations
@@ -18,13 +18,6 @@ from vramscope_analysis.replay.unknown_pools import UnknownPools
 
 REGISTRATIONS_COUNT: Final[Version] = (2, 12)
 """First release in which the age of memory decides between equal free blocks."""
-
-UNKNOWABLE: Final = (
-    "how long free blocks have been free, which garbage_collection_threshold goes by",
-    "the totals and the peaks that the counters had",
-    "from torch 2.12 on, the order in which equal free blocks are taken",
-)
-"""What no recording tells about the time before its first entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +100,10 @@ class InitialState:
 def initial_state(recording: Recording, position: int | None = None) -> InitialState:
     """Infer the allocator's state at the start of a recording by undoing all that follows.
 
+    No recording tells of the time before it how long free blocks had been free, which
+    ``garbage_collection_threshold`` goes by; the totals and the peaks of the counters; and, from
+    torch 2.12 on, the age of memory where no later choice shows it (in 2.12 that of pages at all).
+
     Args:
         recording: what happened, and the segments at its end.
         position: entry before which the state is wanted. None: the first one at which no call is
@@ -142,7 +139,7 @@ def first_call(recording: Recording) -> int:
 
 def _state(recording: Recording, undo: Undo) -> InitialState:
     pools = UnknownPools(recording, undo.position)
-    held = pools.resolved(joined(undo.held()))
+    held = pools.resolved(undo.held())
     past = PastBlocks(recording, undo, held)
     return InitialState(
         position=undo.position,

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
-from vramscope_analysis.replay.held_memory import PoolId, joined
 from vramscope_analysis.replay.past_blocks import PastBlocks
+from vramscope_analysis.replay.pools import DEFAULT_POOL, PoolId
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.undo import ALLOC, Undo
 from vramscope_analysis.replay.unknown_pools import UnknownPools
@@ -53,7 +52,7 @@ def live_blocks(recording: Recording, position: int) -> list[LiveBlock]:
     """
     undo = Undo(recording)
     undo.back_to(position)
-    held = UnknownPools(recording, position).resolved(joined(undo.held()))
+    held = UnknownPools(recording, position).resolved(undo.held())
     past = PastBlocks(recording, undo, held)
     allocated_at = _last_allocs(recording, position)
     stacks = recording.events.stacks
@@ -66,7 +65,7 @@ def live_blocks(recording: Recording, position: int) -> list[LiveBlock]:
                 size_bytes=block.size_bytes,
                 requested_bytes=block.requested_bytes,
                 stream=block.held.stream,
-                pool_id=block.held.pool_id or DEFAULT_POOL_ID,
+                pool_id=block.held.pool_id or DEFAULT_POOL,
                 is_pending=block.is_pending,
                 allocated_at=entry,
                 freed_at=block.freed_at,

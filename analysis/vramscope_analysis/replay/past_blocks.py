@@ -10,16 +10,17 @@ from typing import Final
 
 import numpy as np
 
-from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
 from vramscope_analysis.allocator.rounding import (
     MIN_BLOCK_BYTES,
     ROUND_LARGE_BYTES,
     SMALL_BYTES,
     round_size,
 )
-from vramscope_analysis.replay.best_fit import UncertainBlock, narrow
+from vramscope_analysis.replay.best_fit import narrow
 from vramscope_analysis.replay.held_memory import HeldSegment
+from vramscope_analysis.replay.pools import DEFAULT_POOL
 from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.uncertain_block import UncertainBlock
 from vramscope_analysis.replay.undo import ALLOC, Contradictions, Live, Undo
 
 NOWHERE: Final = int(np.iinfo(np.uint64).max)
@@ -91,7 +92,8 @@ class PastBlocks:
         self._recording = recording
         self.position = undo.position
         self._held = held
-        self.contradictions = Contradictions(undo.contradictions)
+        overlapping = Contradictions(unseen_segments=undo.overlapping_segments)
+        self.contradictions = undo.contradictions + overlapping
         self._placed = list(self._in_segments(undo))
         self._drop_overlapped()
         self._drop_overwritten()
@@ -215,7 +217,7 @@ class PastBlocks:
         if held.is_small or held.is_expandable:
             return 0
         if settings.expandable_segments and (
-            held.pool_id == DEFAULT_POOL_ID or self._recording.version < SPLITS_BY_POOL
+            held.pool_id == DEFAULT_POOL or self._recording.version < SPLITS_BY_POOL
         ):
             return 0
         if rounded_bytes < settings.max_split_size_bytes:

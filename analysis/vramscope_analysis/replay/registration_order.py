@@ -16,8 +16,9 @@ from vramscope_analysis.allocator.rounding import (
     SMALL_SEGMENT_BYTES,
     round_size,
 )
-from vramscope_analysis.replay.held_memory import HeldSegment, PoolId, pool_of
+from vramscope_analysis.replay.held_memory import HeldSegment, pool_of
 from vramscope_analysis.replay.past_blocks import PastBlock
+from vramscope_analysis.replay.pools import PoolId
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.undo import (
     ALLOC,
@@ -77,6 +78,7 @@ class Registrations:
         self._free_ends: dict[int, int] = {}
         self._by_size: defaultdict[tuple[Group, int], set[int]] = defaultdict(set)
         self._groups: dict[int, Group] = {}
+        self._new_segment: int | None = None
         self._earlier_segments: defaultdict[int, set[int]] = defaultdict(set)
         self._earlier_blocks: defaultdict[int, set[int]] = defaultdict(set)
         self._begin(held, blocks)
@@ -123,12 +125,13 @@ class Registrations:
                 self._alloc(address, size_bytes)
             elif action == FREE_COMPLETED:
                 self._complete_free(address)
-            elif action == SEGMENT_ALLOC:
+            elif action == SEGMENT_ALLOC and address not in self._pieces:
                 stream = int(events.streams[entry])
                 is_small = size_bytes == SMALL_SEGMENT_BYTES
                 self._groups[address] = (stream, pool_of(events, entry), is_small)
                 self._pieces[address] = _Piece(size_bytes, address, None, True)
-            elif address in self._free:
+                self._new_segment = address
+            elif action == SEGMENT_FREE and address in self._free:
                 self._take(address)
                 del self._pieces[address]
                 self._old_segments.discard(address)
@@ -138,18 +141,21 @@ class Registrations:
         piece = self._pieces.get(start)
         if piece is None:
             return
-        settings = self._recording.settings
-        rounded_bytes = round_size(requested_bytes, settings)
         if start in self._free:
             if piece.is_sure:
                 self._compare(start, piece)
             self._take(start)
+        elif start != self._new_segment:
+            return
+        self._new_segment = None
+        settings = self._recording.settings
+        rounded_bytes = round_size(requested_bytes, settings)
         rest_bytes = piece.size_bytes - rounded_bytes
         if self._groups[piece.segment][2] or settings.expandable_segments:
             splits = rest_bytes >= MIN_BLOCK_BYTES
         else:
             splits = rest_bytes > SMALL_BYTES and rounded_bytes < settings.max_split_size_bytes
-        if splits:
+        if splits and start + rounded_bytes not in self._pieces:
             rest = _Piece(rest_bytes, piece.segment, piece.number, True)
             self._pieces[start + rounded_bytes] = rest
             piece.size_bytes, piece.number = rounded_bytes, None
@@ -197,7 +203,10 @@ class Registrations:
     def _take(self, start: int) -> None:
         piece = self._pieces[start]
         self._free.remove(start)
-        del self._free_ends[start + piece.size_bytes]
+        end = start + piece.size_bytes
+        # Segments may overlap where a recording contradicts itself.
+        if self._free_ends.get(end) == start:
+            del self._free_ends[end]
         self._by_size[self._groups[piece.segment], piece.size_bytes].discard(start)
 
 

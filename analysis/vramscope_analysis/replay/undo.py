@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
-from vramscope_analysis.replay.held_memory import HeldSegment, MappedPages, pool_of
+from vramscope_analysis.replay.held_memory import (
+    HeldSegment,
+    MappedPages,
+    joined,
+    pool_of,
+    without_overlaps,
+)
+from vramscope_analysis.replay.pools import pool_id
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
 
@@ -83,8 +89,17 @@ class Undo:
         return not self.segments and not len(self.pages)
 
     def held(self) -> list[HeldSegment]:
-        """Segments and mapped ranges, the latter not yet joined, by address."""
-        return sorted([*self.segments.values(), *self.pages], key=lambda held: held.address)
+        """Segments by address; pages that lie mapped without a gap are one."""
+        return joined(self._without_overlaps()[0])
+
+    @property
+    def overlapping_segments(self) -> int:
+        """How many segments are left out because others, which entries know, lie there."""
+        return self._without_overlaps()[1]
+
+    def _without_overlaps(self) -> tuple[list[HeldSegment], int]:
+        every = [*self.segments.values(), *self.pages]
+        return without_overlaps(sorted(every, key=lambda held: held.address))
 
     def back_to(self, position: int) -> None:
         """Undo every entry from ``position`` on.
@@ -100,13 +115,12 @@ class Undo:
             self.pending = {a for a in self.pending if self.live[a].freed_at == len(self._events)}
         self.position = position
 
-    def _begin_with(self, segment: Mapping[str, Any]) -> None:
-        pool_id = segment.get("segment_pool_id", DEFAULT_POOL_ID)
+    def _begin_with(self, segment: dict[str, Any]) -> None:
         held = HeldSegment(
             address=segment["address"],
             size_bytes=segment["total_size"],
             stream=segment["stream"],
-            pool_id=(pool_id[0], pool_id[1]),
+            pool_id=pool_id(segment),
             is_small=segment["segment_type"] == "small",
             is_expandable=segment.get("is_expandable", False),
             freed_at=None,

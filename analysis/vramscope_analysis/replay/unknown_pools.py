@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
-from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
 from vramscope_analysis.allocator.rounding import SMALL_BYTES, SMALL_SEGMENT_BYTES
-from vramscope_analysis.replay.held_memory import HeldSegment, PoolId
+from vramscope_analysis.replay.held_memory import HeldSegment
+from vramscope_analysis.replay.pools import DEFAULT_POOL, PoolId, pool_id
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.undo import ALLOC
-
-DEFAULT_STREAM: Final = 0
 
 
 class UnknownPools:
     """Says of which pool a segment was, as well as the recording tells.
 
     Entries name their private pool from torch 2.12 on. Before, a segment that is gone is taken to
-    belong to the pool that all segments of its stream belong to; to the default pool if those are
-    several or none, or if it is of the default stream, on which no graph is captured. Small
-    segments have a size of their own; of pages, it shows in the blocks that were placed there.
-    ``guesses`` counts what no entry and no segment decides.
+    belong to the default pool, and so are its entries (``Pools``). Small segments have a size of
+    their own; of pages, it shows in the blocks that were placed there. ``guesses`` counts what no
+    entry and no segment decides.
 
     Args:
         recording: its segments and entries.
@@ -34,12 +29,8 @@ class UnknownPools:
 
     def __init__(self, recording: Recording, position: int) -> None:
         self._recording = recording
-        self._of_stream: defaultdict[int, set[PoolId]] = defaultdict(set)
-        for segment in recording.segments:
-            pool_id = segment.get("segment_pool_id", DEFAULT_POOL_ID)
-            self._of_stream[segment["stream"]].add((pool_id[0], pool_id[1]))
         self.guesses = 0
-        self._has_private = any(pools - {DEFAULT_POOL_ID} for pools in self._of_stream.values())
+        self._has_private = any(pool_id(one) != DEFAULT_POOL for one in recording.segments)
         events = recording.events
         allocs = np.flatnonzero(events.actions[position:] == ALLOC) + position
         self._allocs = allocs[np.argsort(events.addresses[allocs], kind="stable")]
@@ -55,10 +46,7 @@ class UnknownPools:
         if segment.pool_id is not None:
             return segment.pool_id
         self.guesses += self._has_private
-        pools = self._of_stream.get(segment.stream, set[PoolId]())
-        if len(pools) == 1 and segment.stream != DEFAULT_STREAM:
-            return next(iter(pools))
-        return DEFAULT_POOL_ID
+        return DEFAULT_POOL
 
     def _is_small(self, segment: HeldSegment) -> bool:
         large_bytes = self._recording.settings.large_segment_bytes
@@ -68,7 +56,8 @@ class UnknownPools:
             return segment.size_bytes == SMALL_SEGMENT_BYTES != large_bytes
         if segment.size_bytes % large_bytes:
             return True
-        start, end = np.searchsorted(self._alloc_addresses, (segment.address, segment.end))
+        edges = np.array((segment.address, segment.end), np.uint64)
+        start, end = np.searchsorted(self._alloc_addresses, edges)
         placed = self._allocs[start:end]
         if segment.freed_at is not None:
             placed = placed[placed < segment.freed_at]

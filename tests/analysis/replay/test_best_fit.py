@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from tests.support.made_recordings import BASE, KIB, MIB, Entry, entry, recording_of, segment
 from tests.support.made_recordings import block as block_of
 from vramscope_analysis.allocator import AllocatorSettings
-from vramscope_analysis.replay.best_fit import UncertainBlock, narrow
+from vramscope_analysis.replay.best_fit import narrow
 from vramscope_analysis.replay.held_memory import HeldSegment
 from vramscope_analysis.replay.recording import Version
+from vramscope_analysis.replay.uncertain_block import UncertainBlock
 
 FREED_AT = 99
 ANY_CALL = (entry("free_requested", 0, 512),)
@@ -21,10 +22,8 @@ FREE = LIVE + 8 * MIB
 SEGMENT = HeldSegment(BASE + UNCERTAIN, 20 * MIB, 0, POOL, False, False, None)
 
 
-def uncertain(space_bytes: int = 3 * MIB, unsplit_bytes: int = MIB) -> UncertainBlock:
-    return UncertainBlock(
-        BASE + UNCERTAIN, 4 * MIB, FREED_AT, (0, POOL), space_bytes, unsplit_bytes
-    )
+def uncertain() -> UncertainBlock:
+    return UncertainBlock(BASE + UNCERTAIN, 4 * MIB, FREED_AT, (0, POOL), 3 * MIB, MIB)
 
 
 def kept(
@@ -44,28 +43,6 @@ def kept(
     narrow(recording, 0, held, [BASE + UNCERTAIN, BASE + LIVE], [one])
     least, most = one.kept_bytes()
     return least // 512, most // 512
-
-
-def test_a_block_may_have_kept_what_leaves_a_free_block_of_its_pool() -> None:
-    assert uncertain().kept_bytes() == (0, MIB)
-    assert uncertain(MIB + 512 * KIB).kept_bytes() == (0, 512 * KIB - 512)
-    assert uncertain(MIB).kept_bytes() == (0, 0)
-
-
-def test_sizes_that_the_free_space_cannot_have_had_are_excluded() -> None:
-    one = uncertain()
-    one.exclude(0, MIB)
-    one.exclude(4 * MIB, 5 * MIB)
-    assert one.kept_bytes() == (0, MIB)
-    one.exclude(3 * MIB - 512, 3 * MIB)
-    assert one.kept_bytes() == (0, MIB)
-    one.exclude(3 * MIB, 3 * MIB + 512)
-    assert one.kept_bytes() == (1024, MIB)
-    one.exclude(0, 2 * MIB + 512)
-    assert one.kept_bytes() == (1024, MIB - 512)
-    # Nothing explains this any more: no better than not to know.
-    one.exclude(0, 3 * MIB)
-    assert one.kept_bytes() == (0, MIB)
 
 
 def test_the_block_that_was_taken_was_the_best_fit() -> None:

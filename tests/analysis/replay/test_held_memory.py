@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.made_recordings import entry, recording_of
-from vramscope_analysis.replay.held_memory import HeldSegment, MappedPages, joined, pool_of
+from vramscope_analysis.replay.held_memory import (
+    HeldSegment,
+    MappedPages,
+    joined,
+    pool_of,
+    without_overlaps,
+)
 
 PAGES = HeldSegment(
     address=100,
@@ -84,6 +90,19 @@ def test_pages_without_a_gap_are_one_segment() -> None:
     whole, rest = joined([PAGES, unknown, later, apart])
     assert whole == dataclasses.replace(PAGES, size_bytes=60, freed_at=9)
     assert rest == apart
+
+
+def test_of_two_that_overlap_the_end_gives_way() -> None:
+    """A segment that came after the last entry may lie where another one was."""
+    gone = dataclasses.replace(PAGES, address=120, freed_at=3)
+    behind = dataclasses.replace(PAGES, address=160)
+    assert without_overlaps([PAGES, gone]) == ([gone], 1)
+    assert without_overlaps([gone, dataclasses.replace(PAGES, address=150), behind]) == (
+        [gone, behind],
+        1,
+    )
+    both = dataclasses.replace(PAGES, size_bytes=20), dataclasses.replace(PAGES, address=120)
+    assert without_overlaps(both) == ([*both], 0)
 
 
 def test_what_only_touches_stays_apart() -> None:

@@ -16,7 +16,6 @@ from tests.support.made_recordings import (
     segment,
 )
 from vramscope_analysis.allocator import AllocatorSettings
-from vramscope_analysis.replay.held_memory import joined
 from vramscope_analysis.replay.past_blocks import PastBlock, PastBlocks
 from vramscope_analysis.replay.recording import Version
 from vramscope_analysis.replay.undo import Undo
@@ -37,9 +36,7 @@ def past(
     recording = recording_of(entries, segments, settings, version=version)
     undo = Undo(recording)
     undo.back_to(position)
-    return PastBlocks(
-        recording, undo, UnknownPools(recording, position).resolved(joined(undo.held()))
-    )
+    return PastBlocks(recording, undo, UnknownPools(recording, position).resolved(undo.held()))
 
 
 def sizes(found: PastBlocks) -> dict[int, int]:
