@@ -152,8 +152,9 @@ class StorageMirror:
             self._history.is_asked = False
 
     def _died(self, ref: StorageRef) -> None:
-        # On any thread and at any moment: no lock.
-        ref.stack_of_death = self._history.gather_at_free()
+        # On any thread and at any moment, the end of the interpreter included: no lock.
+        if self.is_open:
+            ref.stack_of_death = self._history.gather_at_free()
         self._dead.append(ref)
 
     def _see_all(self, values: Iterable[Any]) -> None:

@@ -234,6 +234,16 @@ def test_the_history_says_where_a_storage_died() -> None:
     assert frees(mirror, history)[:2] == [["drop"], ["drop"]]
 
 
+def test_after_the_end_no_stack_is_taken() -> None:
+    mirror, history = recorded_mirror(gathers=True)
+    tensor = torch.ones(10)
+    see(mirror, tensor)
+    mirror.close()
+    del tensor
+
+    assert frees(mirror, history) == [["see"]]
+
+
 def test_where_nobody_asks_a_free_shows_the_allocation() -> None:
     mirror, history = recorded_mirror(gathers=False)
     see(mirror, torch.ones(10))

@@ -20,7 +20,7 @@ def main() -> None:
     options = parser.parse_args()
     observed: list[tuple[int, ...]] = []
     torch._C._cuda_attach_out_of_memory_observer(lambda *facts: observed.append(facts))
-    torch.cuda.memory._record_memory_history(context="alloc", stacks="python", max_entries=100_000)
+    torch.cuda.memory._record_memory_history(stacks="python", max_entries=100_000)
     torch.manual_seed(0)
     model = nn.Sequential(
         *(layer for _ in range(3) for layer in (nn.Linear(512, 512), nn.GELU())), nn.Linear(512, 10)
