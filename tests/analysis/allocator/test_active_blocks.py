@@ -101,3 +101,27 @@ def test_neighbours_that_wait_are_not_joined() -> None:
     assert states == ["inactive", "active_pending_free", "inactive"]
     model.complete_free(second)
     assert [block["size"] for block in model.segments()[0]["blocks"]] == [20 * MIB]
+
+
+def test_uses_of_an_earlier_capture_do_not_shorten_a_later_wait() -> None:
+    model = CachingAllocator(None)
+    block = model.malloc(20 * MIB)
+    for streams in ([9], [8, 9]):
+        model.begin_allocate_to_pool(GRAPH, is_capture=True)
+        model.record_stream(block, streams[0])
+        model.end_allocate_to_pool(GRAPH)
+        if streams == [9]:
+            model.begin_allocate_to_pool((0, 2), is_capture=True)
+            model.free(block)
+            model.end_allocate_to_pool((0, 2))
+            again = model.malloc(20 * MIB)
+            assert again is block
+            model.record_stream(block, 9)
+    model.begin_allocate_to_pool((0, 2), is_capture=True)
+    model.free(block)
+    model.end_allocate_to_pool((0, 2))
+
+    model.malloc(1)
+
+    # Stream 9 was recorded outside of a capture this time.
+    assert block.state == "active_pending_free"

@@ -181,3 +181,39 @@ def test_reserved_bytes_of_private_pools_outlive_them() -> None:
         "freed": 30 * MIB,
     }
     assert kept[GRAPH]["small_pool"]["peak"] == 0
+
+
+def test_the_order_in_which_pools_give_memory_back() -> None:
+    events: list[tuple[tuple[int, int], int]] = []
+
+    def see(
+        action: str, _address: int, size_bytes: int, _stream: int, pool: tuple[int, int]
+    ) -> None:
+        if action == "segment_free":
+            events.append((pool, size_bytes // MIB))
+
+    model = CachingAllocator(None, on_event=see)
+    for pool_id in (GRAPH, (0, 0)):
+        for size_bytes in (30 * MIB, 1000):
+            model.free(model.malloc(size_bytes, pool_id=pool_id))
+    model.release_pool(GRAPH)
+
+    model.empty_cache()
+
+    # Of the default pools the large one goes first, of a private one the small one.
+    assert events == [((0, 0), 30), ((0, 0), 2), (GRAPH, 2), (GRAPH, 30)]
+
+
+def test_an_expandable_pool_is_counted_by_requests_that_mapped() -> None:
+    settings = AllocatorSettings(expandable_segments=True)
+    model = CachingAllocator(400 * MIB, settings)
+    for block in [model.malloc(30 * MIB, pool_id=GRAPH) for _ in range(2)]:
+        model.free(block)
+    model.release_pool(GRAPH)
+
+    model.empty_cache()
+
+    # Two requests have mapped and one call has unmapped all of it: the pool stays for good.
+    assert model.reserved_bytes == 0
+    with pytest.raises(ValueError, match="after its release"):
+        model.create_pool(GRAPH)

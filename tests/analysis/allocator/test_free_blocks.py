@@ -108,3 +108,19 @@ def test_ties_are_broken_as_the_release_does(tie_break: TieBreak, order: list[in
     assert [blocks.index(entry) for entry in free] == order
     assert free.of_stream(0).first_at_least(1024) is blocks[order[0]]
     assert free.of_stream(0).first_at_least(1025) is None
+
+
+def test_small_blocks_come_back_after_all_small_ones_had_gone() -> None:
+    blocks = [block(size, size) for size in range(1, 3 * CHUNK_KEYS)]
+    stream = StreamBlocks(SEARCH_ORDERS[TieBreak.ADDRESS])
+    for entry in blocks:
+        stream.insert(entry)
+    for entry in blocks[:-10]:
+        stream.remove(entry)
+
+    stream.insert(blocks[0])
+
+    assert list(stream) == [blocks[0], *blocks[-10:]]
+    assert stream.first_at_least(1) is blocks[0]
+    stream.remove(blocks[0])
+    assert stream.first_at_least(1) is blocks[-10]

@@ -240,8 +240,8 @@ def test_a_device_may_shrink_and_grow() -> None:
 def test_a_fraction_of_the_device_is_a_limit(version: tuple[int, int], full: int | None) -> None:
     model = CachingAllocator(100 * MIB, version=version)
 
-    model.set_memory_fraction(0.255)
-    assert model.limit_bytes == int(25.5 * MIB)
+    model.set_memory_fraction(2.9 / (100 * MIB))
+    assert model.limit_bytes == 2
     model.set_memory_fraction(1.0)
     assert model.limit_bytes == full
 

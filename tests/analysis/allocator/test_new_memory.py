@@ -55,6 +55,34 @@ def test_expandable_memory_of_another_pool_helped_once(
             model.malloc(50 * MIB)
 
 
+def test_a_pool_that_nobody_uses_does_not_help() -> None:
+    model = CachingAllocator(100 * MIB)
+    model.create_pool(POOL, use_on_oom=True)
+    kept = model.malloc(1000, pool_id=POOL)
+    model.free(model.malloc(60 * MIB, pool_id=POOL))
+    model.release_pool(POOL)
+
+    block = model.malloc(60 * MIB)
+
+    # What it held was released instead.
+    assert (block.pool.pool_id, kept.state) == ((0, 0), "active_allocated")
+    assert chain(model) == (1, 1, 0)
+
+
+def test_the_search_of_another_pool_lets_its_blocks_age() -> None:
+    settings = AllocatorSettings(garbage_collection_threshold=0.9)
+    model = CachingAllocator(None, settings, limit_bytes=100 * MIB)
+    model.create_pool(POOL, use_on_oom=True)
+    spare = model.malloc(60 * MIB, pool_id=POOL)
+    model.free(spare)
+    assert spare.pool.age(spare) == 0
+
+    with pytest.raises(OutOfMemoryError):
+        model.malloc(70 * MIB)
+
+    assert spare.pool.age(spare) == 1
+
+
 def test_a_pool_does_not_help_another_one() -> None:
     model = CachingAllocator(100 * MIB)
     model.create_pool(POOL, use_on_oom=True)

@@ -113,6 +113,16 @@ def test_what_can_grow_is_used_last() -> None:
     assert pool.take_best_fit(2 * MIB, 0, DEFAULT, expandable=True) is last
 
 
+def test_of_two_that_become_equally_large_the_smaller_one_is_used() -> None:
+    pool = new_pool()
+    middle, last = expandable_blocks(pool)
+    pool.remove(middle)
+    equal = block_of(expandable_size(last), pool)
+    pool.insert(equal)
+
+    assert pool.take_best_fit(2 * MIB, 0, DEFAULT, expandable=True) is last
+
+
 def test_a_plain_block_is_used_before_one_that_can_grow() -> None:
     pool = new_pool()
     middle, _last = expandable_blocks(pool)

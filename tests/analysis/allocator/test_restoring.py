@@ -60,9 +60,10 @@ def test_the_state_comes_back_as_it_was() -> None:
         each.empty_cache()
     assert again.segments() == model.segments()
     assert current(again) == current(model)
-    # The private pool has one use.
+    # The private pool has one use, and lives until its last segment is gone.
     again.release_pool((0, 1))
     again.empty_cache()
+    again.create_pool((0, 1))
     assert {segment["segment_pool_id"] for segment in again.segments()} == {(0, 0)}
 
 
@@ -227,6 +228,19 @@ def test_the_age_of_blocks_orders_equal_ones() -> None:
     assert taken([None] * 7) == [0, 1024, 2048]
     assert taken([5, 0, 3, 1, 4, 2, 6]) == [1024, 2048, 0]
     assert taken([None, 0, 3, 1, None, 2, 6]) == [1024, 0, 2048]
+
+
+def test_a_restored_pool_lives_as_long_as_its_blocks() -> None:
+    model = new_model()
+    model.malloc(1, pool_id=(0, 1))
+    again = new_model()
+    restore(again, model.segments())
+
+    again.release_pool((0, 1))
+    again.empty_cache()
+
+    with pytest.raises(ValueError, match="after its release"):
+        again.create_pool((0, 1))
 
 
 def test_what_lies_between_two_pieces_parts_them() -> None:

@@ -73,5 +73,6 @@ def test_pages_of_an_expandable_segment() -> None:
     front = segment.split(rest, 5)
     middle = segment.split(rest, 27)
     assert segment.pages_within(front) == (1000, 0)
+    assert segment.pages_within(segment.split(middle, 3))[1] == 0
     assert segment.pages_within(middle) == (1010, 20)
     assert segment.pages_within(rest) == (1040, 10)
