@@ -57,6 +57,7 @@ class RecordedReplay:
         self._calls = calls_of(recording, capacity, start=start)
         self._refusals = refusals(recording) if capacity.source == "varying" else {}
         self._next_call = 0
+        self._is_compared = False
         self._made: list[SegmentEvent] = []
 
     @property
@@ -84,7 +85,8 @@ class RecordedReplay:
             self._next_call = end
             if progress is not None:
                 progress(int(self._calls.events[end - 1]) + 1, entries)
-        if self.is_done and until is None:
+        if until is None and not self._is_compared:
+            self._is_compared = True
             self._compare_rest()
 
     def _make(self, start: int, stop: int) -> None:
