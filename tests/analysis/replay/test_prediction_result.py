@@ -28,7 +28,8 @@ def test_what_is_predicted_is_plain_numbers() -> None:
         allowed_bytes=64 * MIB,
         needed_bytes=70 * MIB,
     )
-    written = json.loads(json.dumps(asdict(prediction)))
-    assert written["end"] == {"at": asdict(moment), "reason": "out_of_memory"}
-    assert written["peak"] == {"event": 1, "time_us": START_US + 1, "step": 0}
-    assert written["peak_reserved_bytes"] == 30 * MIB
+    assert prediction.peak == Moment(event=1, time_us=START_US + 1, step=0)
+    assert json.loads(json.dumps(asdict(prediction.end))) == {
+        "at": {"event": 3, "time_us": START_US + 3, "step": 1},
+        "reason": "out_of_memory",
+    }
