@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.support.job_process import REPOSITORY, child_environment
 from tests.support.known_calls import KnownCalls, with_pool_ids
 from tests.support.recorded_run import RecordedRun, differences, flatten, load_run
 from vramscope_analysis.replay import Recording, replay_recorded
+from vramscope_analysis.snapshot import read_snapshot
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -66,3 +68,31 @@ def test_a_fresh_recording_is_replayed_to_the_byte(
     # An empty_cache that found nothing to give back left no entry, but was counted.
     truth = {k: v for k, v in run.final_stats.items() if k != "num_sync_all_streams"}
     assert differences(truth, flatten(report.counters)) == []
+
+
+@pytest.mark.parametrize("conf", ["", "expandable_segments:True"])
+@pytest.mark.parametrize(("begin", "max_entries"), [("first", 1500), ("later", 100_000)])
+def test_a_recording_without_its_beginning_is_replayed_to_the_byte(
+    tmp_path: Path, begin: str, max_entries: int, conf: str
+) -> None:
+    path = tmp_path / "late.pickle"
+    job = "tests.support.jobs.gpu_recorded_late"
+    done = subprocess.run(
+        [sys.executable, "-m", job, str(path), begin, str(max_entries)],
+        cwd=REPOSITORY,
+        env={**child_environment(), "PYTORCH_CUDA_ALLOC_CONF": conf},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    requests = json.loads(done.stdout.splitlines()[-1])["allocation.all.allocated"]
+
+    recording = Recording.from_snapshot(read_snapshot(path))
+    report = replay_recorded(recording)
+
+    assert 0 < report.blocks < requests  # the beginning really is missing
+    assert report.initial is not None
+    assert not report.initial.is_complete
+    assert report.is_exact, report.first_mismatches
