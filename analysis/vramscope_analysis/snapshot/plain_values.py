@@ -8,7 +8,7 @@ from typing import Any
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.kinds import is_dict, is_list
 from vramscope_analysis.snapshot.limits import Limits, over
-from vramscope_analysis.snapshot.runs.run import Run, expand
+from vramscope_analysis.snapshot.runs.run import expand, values_of_runs
 
 _SCALARS = {str, int, float, bool, type(None)}
 
@@ -65,9 +65,7 @@ class PlainValues:
 
     def _expand(self, items: list[Any], where: str) -> None:
         """Replace runs by their dicts: what is kept as it is has no columns."""
-        for item in items:
-            if type(item) is Run:
-                self._values_left -= item.count * (1 + len(item.block.parts[0].keys))
+        self._values_left -= values_of_runs(items)
         if self._values_left < 0:
             raise over(f"{where}: too many values to keep", self._limits.opcodes, "opcodes")
         expand(items)

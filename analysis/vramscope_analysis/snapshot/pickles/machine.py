@@ -14,21 +14,21 @@ from vramscope_analysis.snapshot.pickles.cursor import Cursor
 from vramscope_analysis.snapshot.pickles.object_pool import UNWRITTEN, ObjectPool
 from vramscope_analysis.snapshot.pickles.opcodes import Op, is_call, opcode_name
 from vramscope_analysis.snapshot.pickles.source import Data
+from vramscope_analysis.snapshot.pickles.stack import OperandStack
 from vramscope_analysis.snapshot.runs.run import Run
 from vramscope_analysis.snapshot.runs.run_reader import RunReader
 
 Progress = Callable[[int, int], None]
 
-_OPCODES_A_REPORT = 1 << 16
-_SETTLEMENT_OPCODES = 1000
+_OPCODES_A_REPORT = 1 << 14
 _DOUBLE = struct.Struct(">d")
 
 
 class Machine(Cursor):
     """Executes the opcodes of one pickle (``pickle.Unpickler`` without everything that calls).
 
-    It builds dict, list, tuple, str, int, float, bool and None and nothing else. Whatever is
-    wrong with the pickle raises SnapshotError.
+    It builds dict, list, tuple, str, int, float, bool and None and nothing else; in lists, a Run
+    can stand for many dicts. Whatever is wrong with the pickle raises SnapshotError.
     """
 
     def __init__(
@@ -43,44 +43,40 @@ class Machine(Cursor):
         super().__init__(data)
         self._limits = limits
         self._progress = progress
-        # Behind PROTO.
-        self.position = 2
-        self._stack: list[Any] = []
-        # The stacks below the open marks.
-        self._below: list[list[Any]] = []
+        self._stack = OperandStack()
         self._pool = ObjectPool()
-        self._runs = RunReader(data, self._pool, self._report)
+        self._runs = RunReader(data, self._pool, limits.opcodes, self._report)
         self._with_runs = with_runs
         # Whether something that may hold runs is part of several containers.
         self.shares_runs = False
         self._frame_end = 0
-        # Lists that hold runs, by identity.
-        self._lists_of_runs: dict[int, list[Any]] = {}
-        # Places (marks below, place above the mark) of containers that came from the memo.
-        self._finished: set[tuple[int, int]] = set()
+        # Containers that cannot hold any, by identity.
+        self._flat: set[int] = set()
         self._steps: list[Callable[[], None]] = [self._refuse] * 256
         self._fill_steps()
 
     def run(self) -> Any:
         """Execute until STOP and return what the pickle holds."""
+        # Behind PROTO.
+        self.position = 2
+        spent = 0
         try:
-            return self._run()
+            while spent + self._runs.cost < self._limits.opcodes:
+                if self._advance(_OPCODES_A_REPORT):
+                    return self._result()
+                spent += _OPCODES_A_REPORT
+                self._report(self.position)
         except IndexError:
             if self.position >= self.size:
                 raise self.truncated() from None
             raise self.damaged("an opcode needs more values than there are") from None
-
-    def _run(self) -> Any:
-        spent = 0
-        while spent + _SETTLEMENT_OPCODES * self._runs.settlements < self._limits.opcodes:
-            if self._advance(_OPCODES_A_REPORT):
-                if self._below or len(self._stack) != 1:
-                    raise self.damaged("it ends with values left over")
-                self._runs.settle()
-                return self._stack[0]
-            spent += _OPCODES_A_REPORT
-            self._report(self.position)
         raise over("the file needs too many opcodes", self._limits.opcodes, "opcodes")
+
+    def _result(self) -> Any:
+        if self._stack.below or len(self._stack.items) != 1:
+            raise self.damaged("it ends with values left over")
+        self._runs.settle()
+        return self._stack.items[0]
 
     def _report(self, position: int) -> None:
         if self._progress is not None:
@@ -102,8 +98,8 @@ class Machine(Cursor):
         steps[Op.FRAME] = self._frame
         steps[Op.MARK] = self._mark
         steps[Op.EMPTY_DICT] = self._empty_dict
-        steps[Op.EMPTY_LIST] = self._empty_list
-        steps[Op.EMPTY_TUPLE] = lambda: self._stack.append(())
+        steps[Op.EMPTY_LIST] = lambda: self._stack.open([])
+        steps[Op.EMPTY_TUPLE] = lambda: self._push(())
         steps[Op.APPEND] = self._append
         steps[Op.APPENDS] = self._appends
         steps[Op.SETITEM] = self._setitem
@@ -115,22 +111,25 @@ class Machine(Cursor):
         steps[Op.MEMOIZE] = self._memoize
         steps[Op.BINPUT] = lambda: self._put(self.take_length(1))
         steps[Op.LONG_BINPUT] = lambda: self._put(self.take_length(4))
-        steps[Op.BINGET] = self._binget
+        steps[Op.BINGET] = lambda: self._get(self.take_length(1))
         steps[Op.LONG_BINGET] = lambda: self._get(self.take_length(4))
         steps[Op.BININT] = lambda: self._integer(4)
-        steps[Op.BININT1] = lambda: self._stack.append(self.take_length(1))
-        steps[Op.BININT2] = lambda: self._stack.append(self.take_length(2))
+        steps[Op.BININT1] = lambda: self._push(self.take_length(1))
+        steps[Op.BININT2] = lambda: self._push(self.take_length(2))
         steps[Op.LONG1] = lambda: self._integer(self.take_length(1))
         steps[Op.LONG4] = lambda: self._integer(self.take_length(4))
-        steps[Op.BINFLOAT] = lambda: self._stack.append(_DOUBLE.unpack(self.take(8))[0])
+        steps[Op.BINFLOAT] = lambda: self._push(_DOUBLE.unpack(self.take(8))[0])
         steps[Op.SHORT_BINUNICODE] = lambda: self._text(self.take_length(1))
         steps[Op.BINUNICODE] = lambda: self._text(self.take_length(4))
         steps[Op.BINUNICODE8] = lambda: self._text(self.take_length(8))
-        steps[Op.NONE] = lambda: self._stack.append(None)
-        steps[Op.NEWTRUE] = lambda: self._stack.append(True)
-        steps[Op.NEWFALSE] = lambda: self._stack.append(False)
+        steps[Op.NONE] = lambda: self._push(None)
+        steps[Op.NEWTRUE] = lambda: self._push(True)
+        steps[Op.NEWFALSE] = lambda: self._push(False)
 
-    # Reading
+    # Values
+
+    def _push(self, value: Any) -> None:
+        self._stack.items.append(value)
 
     def _frame(self) -> None:
         size = self.take_length(8)
@@ -140,79 +139,52 @@ class Machine(Cursor):
 
     def _integer(self, count: int) -> None:
         if count > self._limits.integer_bytes:
-            raise over(
-                f"byte {self.position:,}: an integer of {count:,} bytes",
-                self._limits.integer_bytes,
-                "integer_bytes",
-            )
-        self._stack.append(int.from_bytes(self.take(count), "little", signed=True))
+            what = f"byte {self.position:,}: an integer of {count:,} bytes"
+            raise over(what, self._limits.integer_bytes, "integer_bytes")
+        self._push(int.from_bytes(self.take(count), "little", signed=True))
 
     def _text(self, count: int) -> None:
         try:
-            self._stack.append(self.take(count).decode("utf-8", "surrogatepass"))
+            self._push(self.take(count).decode("utf-8", "surrogatepass"))
         except UnicodeDecodeError:
             raise self.damaged("a text is not UTF-8") from None
 
-    # Building
+    # Containers
 
     def _mark(self) -> None:
-        if len(self._below) >= self._limits.depth:
-            raise over(
-                f"byte {self.position - 1:,}: containers are nested too deeply",
-                self._limits.depth,
-                "depth",
-            )
-        self._below.append(self._stack)
-        self._stack = []
-
-    def _pop_mark(self) -> list[Any]:
-        items = self._stack
-        if not self._below:
-            raise self.damaged("an opcode needs a mark and there is none")
-        self._stack = self._below.pop()
-        return items
+        if len(self._stack.below) >= self._limits.depth:
+            what = f"byte {self.position:,}: containers are nested too deeply"
+            raise over(what, self._limits.depth, "depth")
+        self._stack.mark()
 
     def _empty_dict(self) -> None:
-        if (
-            self._with_runs
-            and self._below
-            and self._below[-1]
-            and type(self._below[-1][-1]) is list
-        ):
+        below = self._stack.below
+        if self._with_runs and below and below[-1] and type(below[-1][-1]) is list:
             taken = self._runs.take(self.position - 1, self._frame_end)
             if taken is not None:
-                self._stack.append(taken.run)
+                self._push(taken.run)
                 self.position, self._frame_end = taken.position, taken.frame_end
                 return
-        self._open({})
-
-    def _empty_list(self) -> None:
-        self._open([])
-
-    def _open(self, container: Any) -> None:
-        if self._finished:
-            self._finished.discard((len(self._below), len(self._stack)))
-        self._stack.append(container)
+        self._stack.open({})
 
     def _append(self) -> None:
-        self._expand_top()
-        value = self._stack.pop()
+        self._expand(1)
+        value = self._stack.items.pop()
         self._target(list).append(value)
 
     def _appends(self) -> None:
         items = self._pop_mark()
-        target = self._target(list)
-        target.extend(items)
-        if any(type(item) is Run for item in items):
-            self._lists_of_runs[id(target)] = target
+        self._target(list).extend(items)
 
     def _setitem(self) -> None:
-        value = self._stack.pop()
-        key = self._stack.pop()
+        self._expand(2)
+        value = self._stack.items.pop()
+        key = self._stack.items.pop()
         self._set(self._target(dict), [key, value])
 
     def _setitems(self) -> None:
         items = self._pop_mark()
+        self._runs.expand(items)
         self._set(self._target(dict), items)
 
     def _set(self, target: dict[Any, Any], items: list[Any]) -> None:
@@ -226,49 +198,52 @@ class Machine(Cursor):
                 raise self.damaged(f"a dict has the key {shown(key)} twice")
             target[key] = items[place + 1]
 
-    def _target(self, kind: type) -> Any:
-        """The container to be filled: the one on top of the stack, if it was opened there."""
-        target = self._stack[-1]
-        if type(target) is not kind:
-            raise self.damaged(f"expected a {kind.__name__} to fill, got {shown(target)}")
-        if self._finished and (len(self._below), len(self._stack) - 1) in self._finished:
-            raise self.damaged(f"a {kind.__name__} is changed after it was finished")
-        return target
-
     def _tuple(self) -> None:
         items = self._pop_mark()
         self._runs.expand(items)
-        self._stack.append(tuple(items))
+        self._push(tuple(items))
 
     def _tuple_of(self, count: int) -> None:
-        self._runs.expand(self._stack)
-        if len(self._stack) < count:
+        self._expand(count)
+        items = self._stack.items
+        if len(items) < count:
             raise IndexError
-        self._stack[-count:] = [tuple(self._stack[-count:])]
+        items[-count:] = [tuple(items[-count:])]
+
+    def _pop_mark(self) -> list[Any]:
+        try:
+            return self._stack.pop_mark()
+        except SnapshotError as error:
+            raise self.damaged(str(error)) from None
+
+    def _target(self, kind: type) -> Any:
+        try:
+            return self._stack.target(kind)
+        except SnapshotError as error:
+            raise self.damaged(str(error)) from None
+
+    def _expand(self, count: int) -> None:
+        """Runs stand for items of a list: whatever else takes the last values gets dicts."""
+        if any(type(item) is Run for item in self._stack.items[-count:]):
+            self._runs.expand(self._stack.items)
 
     # The memo
 
     def _memoize(self) -> None:
-        self._expand_top()
-        self._pool.memo.append(self._pool.add(self._stack[-1]))
+        self._expand(1)
+        self._pool.memo.append(self._pool.add(self._stack.items[-1]))
 
     def _put(self, index: int) -> None:
         memo = self._pool.memo
-        if index == len(memo):
-            self._memoize()
-            return
         # What is memoized takes two bytes at least: a larger index would only waste memory.
         if index > self.position // 2:
             raise self.damaged(f"memo index {index:,} cannot be reached by this byte")
-        if index > len(memo):
-            memo.extend(array("i", [UNWRITTEN]) * (index + 1 - len(memo)))
-        elif memo[index] != UNWRITTEN:
+        if index < len(memo) and memo[index] != UNWRITTEN:
             raise self.damaged(f"memo index {index:,} is written twice")
-        self._expand_top()
-        memo[index] = self._pool.add(self._stack[-1])
-
-    def _binget(self) -> None:
-        self._get(self.take_length(1))
+        if index >= len(memo):
+            memo.extend(array("i", [UNWRITTEN]) * (index + 1 - len(memo)))
+        self._expand(1)
+        memo[index] = self._pool.add(self._stack.items[-1])
 
     def _get(self, index: int) -> None:
         memo = self._pool.memo
@@ -277,16 +252,15 @@ class Machine(Cursor):
             raise self.damaged(f"memo index {index:,} is read before it is written")
         value = self._pool.objects[code] if code >= 0 else self._runs.fetch(index)
         if is_list(value) or is_dict(value):
-            self._finished.add((len(self._below), len(self._stack)))
-            self.shares_runs = self.shares_runs or not _is_flat(value)
-            if id(value) in self._lists_of_runs:
-                self._runs.expand(self._lists_of_runs.pop(id(value)))
-        self._stack.append(value)
+            self._check_shared(value)
+            self._stack.push_finished(value)
+        else:
+            self._push(value)
 
-    def _expand_top(self) -> None:
-        """Runs stand for the items of a list: whatever else takes one gets its last dict."""
-        if self._stack and type(self._stack[-1]) is Run:
-            self._runs.expand(self._stack)
+    def _check_shared(self, value: list[Any] | dict[Any, Any]) -> None:
+        if id(value) not in self._flat and not self.shares_runs:
+            self.shares_runs = not _is_flat(value)
+            self._flat.add(id(value))
 
     # Refusing
 
@@ -310,12 +284,11 @@ def _is_small_integer(value: object) -> bool:
     return type(value) is int and -(1 << 62) < value < 1 << 62
 
 
-def _is_flat(value: object) -> bool:
-    """Whether a container can hold no run: frames and lists of frames are all that is shared."""
-    if is_list(value):
-        return all(not is_list(item) and not (is_dict(item) and _is_nested(item)) for item in value)
-    return not (is_dict(value) and _is_nested(value))
-
-
-def _is_nested(value: dict[Any, Any]) -> bool:
-    return any(is_list(part) or is_dict(part) for part in value.values())
+def _is_flat(value: list[Any] | dict[Any, Any]) -> bool:
+    """Whether it can hold no run, like what PyTorch shares: frames and lists of them."""
+    if is_dict(value):
+        return not any(is_list(part) or is_dict(part) for part in value.values())
+    return not any(
+        type(item) is Run or is_list(item) or (is_dict(item) and not _is_flat(item))
+        for item in value
+    )

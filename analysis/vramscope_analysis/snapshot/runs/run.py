@@ -81,6 +81,15 @@ def count_rows(items: list[Any]) -> int:
     return sum(item.count if type(item) is Run else 1 for item in items)
 
 
+def values_of_runs(items: list[Any]) -> int:
+    """How many values the runs in a list become when they are expanded."""
+    values = 0
+    for item in items:
+        if type(item) is Run:
+            values += item.count * (1 + max(len(part.keys) for part in item.block.parts))
+    return values
+
+
 def expand(items: list[Any]) -> None:
     """Replace the runs in a list by their dicts."""
     if any(type(item) is Run for item in items):

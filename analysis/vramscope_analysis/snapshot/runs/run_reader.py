@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from vramscope_analysis.snapshot.limits import over
 from vramscope_analysis.snapshot.pickles.object_pool import IN_A_RUN, UNSETTLED, ObjectPool
 from vramscope_analysis.snapshot.pickles.opcodes import Op
 from vramscope_analysis.snapshot.pickles.source import Data
 from vramscope_analysis.snapshot.runs.lockstep import Decoded, Lockstep, Numbers, Places
-from vramscope_analysis.snapshot.runs.run import Run, expand
+from vramscope_analysis.snapshot.runs.run import Run, expand, values_of_runs
 from vramscope_analysis.snapshot.runs.run_window import RunWindow
 from vramscope_analysis.snapshot.runs.settlement import Settlement
 from vramscope_analysis.snapshot.runs.stack_tails import StackTails
@@ -34,6 +35,9 @@ _MOST_TEMPLATES = 8
 # How far ahead a template is read, and how far apart attempts to read another one are.
 _TEMPLATE_BYTES = 4096
 _LEARN_EVERY_BYTES = 1 << 18
+# In opcodes that take as long.
+_SETTLEMENT_COST = 1000
+_FETCH_COST = 50
 _ATTEMPTS_AT_ONCE = 64
 # A window that gave less than this share of its bytes was not worth it.
 _WORTH = 0.05
@@ -65,17 +69,23 @@ class Taken:
 class RunReader:
     """Takes whole runs off a pickle where the machine would execute dict after dict."""
 
-    def __init__(self, data: Data, pool: ObjectPool, report: Callable[[int], None]) -> None:
-        """``report`` is called now and then with the bytes done."""
+    def __init__(
+        self, data: Data, pool: ObjectPool, most_values: int, report: Callable[[int], None]
+    ) -> None:
+        """``report`` is called now and then with the bytes done.
+
+        ``most_values`` bounds what runs may become when they do not stay runs.
+        """
         self._data = data
         self._pool = pool
+        self._most_values = most_values
         self._report = report
         self._tails = StackTails()
         self._settlement = Settlement(pool, self._tails)
         self._families: dict[bytes, Family] = {}
         self._unsettled: RunWindow | None = None
-        # How often runs were settled: each time costs as much as hundreds of opcodes.
-        self.settlements = 0
+        self._settlements = 0
+        self._values_made = 0
 
     def take(self, at: int, frame_end: int) -> Taken | None:
         """The run of dicts whose first begins at this byte of the file; None if there is none.
@@ -109,13 +119,27 @@ class RunReader:
     def fetch(self, index: int) -> Any:
         """What a memo index stands for that a run has written."""
         self.settle()
+        self._values_made += _FETCH_COST
         code = self._pool.memo[index]
         return self._settlement.fetch(index) if code == IN_A_RUN else self._pool.objects[code]
+
+    @property
+    def cost(self) -> int:
+        """What was done beside the runs themselves, counted in opcodes that take as long."""
+        return (
+            self._values_made
+            + _SETTLEMENT_COST * self._settlements
+            + self._tails.references_read
+            + len(self._pool.objects)
+        )
 
     def expand(self, items: list[Any]) -> None:
         """Replace the runs in a list by their dicts."""
         if any(type(item) is Run for item in items):
             self.settle()
+            self._values_made += values_of_runs(items)
+            if self._values_made > self._most_values:
+                raise over("entries are used in too odd a way", self._most_values, "opcodes")
             expand(items)
 
     def settle(self) -> None:
@@ -123,7 +147,7 @@ class RunReader:
         if self._unsettled is not None:
             self._settlement.settle(self._unsettled)
             self._unsettled = None
-            self.settlements += 1
+            self._settlements += 1
 
     def _family(self, at: int) -> Family | None:
         start = bytes(self._data[at : at + 16])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +66,11 @@ class Settlement:
     def __init__(self, pool: ObjectPool, tails: StackTails) -> None:
         self._pool = pool
         self._tails = tails
-        # Settled rows that are in the memo themselves: their indices, ascending, and places.
-        self._memoized: list[tuple[Memo, NDArray[np.int32], RunBlock]] = []
+        # By settlement: the memo index it begins with, and the rows that are in the memo
+        # themselves, one entry a template: their indices (ascending) and places.
+        self._first_indices: list[int] = []
+        self._memoized: list[list[tuple[Memo, NDArray[np.int32]]]] = []
+        self._blocks: list[RunBlock] = []
 
     def settle(self, window: RunWindow) -> None:
         """Make columns of what the window has accepted since the last time."""
@@ -83,6 +87,7 @@ class Settlement:
             self._settle_tails(piece, memo)
         patches: list[_Patch] = []
         block = window.block
+        memoized: list[tuple[Memo, NDArray[np.int32]]] = []
         for piece in pieces:
             columns = {
                 key: self._column(piece, key, memo, patches) for key in piece.decoded.columns
@@ -91,17 +96,22 @@ class Settlement:
             places = piece.places.astype(np.int32)
             block.parts.append(RunPart(template.keys, places, columns))
             if template.memo:
-                self._memoized.append((piece.bases.astype(np.int32), places, block))
+                memoized.append((piece.bases.astype(np.int32), places))
+        self._first_indices.append(int(bases[0]))
+        self._memoized.append(memoized)
+        self._blocks.append(block)
         window.settled()
         for patch in sorted(patches, key=lambda patch: patch.place):
             self._patch(patch, int(bases[patch.place]))
 
     def fetch(self, index: int) -> Any:
         """The dict of a run that this memo index stands for, made now and kept."""
-        for bases, places, block in self._memoized:
+        settlement = bisect_right(self._first_indices, index) - 1
+        for bases, places in self._memoized[settlement]:
             row = int(bases.searchsorted(index))
             if row < len(bases) and bases[row] == index:
-                code = self._pool.add(Run(block, int(places[row]), 1).dicts()[0])
+                run = Run(self._blocks[settlement], int(places[row]), 1)
+                code = self._pool.add(run.dicts()[0])
                 self._pool.memo[index] = code
                 return self._pool.objects[code]
         raise unwritten(index)

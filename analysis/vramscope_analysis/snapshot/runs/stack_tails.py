@@ -17,6 +17,7 @@ class StackTails:
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
+        self.references_read = 0
         # By number: the memo indices fetched.
         self.references: list[list[int]] = []
         # By number, with room for more: the highest of those, and the list's number in the pool
@@ -40,6 +41,7 @@ class StackTails:
             number = len(self.references)
             references = _references(tail)
             self.references.append(references)
+            self.references_read += len(references)
             if number == len(self.codes):
                 self.highest = np.concatenate([self.highest, np.zeros(number, np.int64)])
                 self.codes = np.concatenate([self.codes, np.full(number, -1, np.int32)])
