@@ -17,6 +17,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.support.allocator_calls import (
+    MIB,
+    STREAMS,
+    UNLIMITED,
+    VERSIONS,
+    Call,
+    allocator_settings,
+    calls,
+    capacities,
+    sizes,
+)
 from tests.support.allocator_invariants import (
     Event,
     EventMemory,
@@ -29,30 +40,6 @@ from vramscope_analysis.allocator import (
     Block,
     CachingAllocator,
     OutOfMemoryError,
-)
-
-MIB = 1 << 20
-STREAMS = (0, 7, 1 << 40)
-VERSIONS = [(2, minor) for minor in range(4, 15)]
-UNBOUNDED_BYTES = 1 << 62
-
-sizes = st.one_of(
-    st.integers(1, 4096),
-    st.integers(1, MIB).map(lambda size: -(-size // 512) * 512),
-    st.sampled_from([512, 513, MIB, MIB + 1, 2 * MIB, 10 * MIB - 1, 10 * MIB, 20 * MIB]),
-    st.integers(1, 3 * MIB),
-    st.integers(MIB + 1, 90 * MIB),
-)
-allocator_settings = st.builds(
-    AllocatorSettings,
-    roundup_power2_divisions=st.sampled_from([0, 1, 4, 8]).map(lambda divisions: (divisions,) * 16),
-    max_split_size_bytes=st.sampled_from([AllocatorSettings.max_split_size_bytes] * 2 + [32 * MIB]),
-    max_non_split_rounding_bytes=st.sampled_from([20 * MIB, 48 * MIB]),
-    garbage_collection_threshold=st.sampled_from([0.0, 0.0, 0.3, 0.7]),
-    expandable_segments=st.booleans(),
-)
-capacities = st.one_of(
-    st.none(), st.sampled_from([64 * MIB, 100 * MIB + 12345, 256 * MIB, 1024 * MIB])
 )
 
 
@@ -71,7 +58,6 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.events: list[Event] = []
         self.memory = EventMemory()
         self.peaks: dict[tuple[str, str], int] = {}
-        self.highest_limit_bytes = 0
 
     @initialize(
         chosen=allocator_settings,
@@ -88,7 +74,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     ) -> None:
         if version < (2, 5) and chosen.expandable_segments:
             # That release raised on an oversize block of an expandable segment.
-            chosen = replace(chosen, max_split_size_bytes=AllocatorSettings.max_split_size_bytes)
+            chosen = replace(chosen, max_split_size_bytes=UNLIMITED)
         self.model = CachingAllocator(
             capacity_bytes,
             chosen,
@@ -170,7 +156,7 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     @rule(expandable=st.booleans(), divisions=st.sampled_from([0, 2, 16]))
     def set_settings(self, expandable: bool, divisions: int) -> None:
-        if self.model.settings.max_split_size_bytes < UNBOUNDED_BYTES:
+        if self.model.settings.max_split_size_bytes < UNLIMITED:
             expandable = self.model.settings.expandable_segments
         self.model.set_settings(
             replace(
@@ -295,20 +281,6 @@ def test_no_sequence_of_calls_breaks_the_accounts() -> None:
     )
 
 
-COMMON_SIZES = [700, MIB, 12 * MIB, 31 * MIB, 33 * MIB, 60 * MIB]
-calls = st.lists(
-    st.one_of(
-        st.tuples(st.just("malloc"), sizes, st.sampled_from(STREAMS)),
-        st.tuples(st.just("malloc"), st.sampled_from(COMMON_SIZES), st.just(0)),
-        st.tuples(st.just("free"), st.integers(0, 50), st.just(0)),
-        st.tuples(st.just("free"), st.just(0), st.just(0)),
-        st.tuples(st.just("empty_cache"), st.just(0), st.just(0)),
-    ),
-    min_size=10,
-    max_size=80,
-)
-
-
 def best_fit(model: CachingAllocator, size_bytes: int, stream: int) -> int | None:
     """Address of the free block that a search through all segments finds; no tie-break needed."""
     rounded = max(512, -(-size_bytes // 512) * 512)
@@ -334,11 +306,11 @@ def best_fit(model: CachingAllocator, size_bytes: int, stream: int) -> int | Non
     done=calls,
     capacity_bytes=st.sampled_from([None, 128 * MIB, 1024 * MIB]),
     version=st.sampled_from([version for version in VERSIONS if version <= (2, 11)]),
-    max_split_size_bytes=st.sampled_from([32 * MIB, AllocatorSettings.max_split_size_bytes]),
+    max_split_size_bytes=st.sampled_from([32 * MIB, UNLIMITED]),
 )
 @settings(deadline=None, max_examples=150)
 def test_the_smallest_free_block_at_the_lowest_address_is_taken(
-    done: list[tuple[str, int, int]],
+    done: list[Call],
     capacity_bytes: int | None,
     version: tuple[int, int],
     max_split_size_bytes: int,
