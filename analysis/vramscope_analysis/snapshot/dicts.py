@@ -28,9 +28,9 @@ class Dicts:
         """``frames``: whether the dicts get their key "frames"."""
         self._snapshot = snapshot
         self._with_frames = frames
-        self._frames: list[dict[str, Any]] = []
+        self.frame_dicts: list[dict[str, Any]] = []
         if frames:
-            self._frames = self._frame_dicts()
+            self.frame_dicts = self._all_frames()
 
     def snapshot(self) -> dict[str, Any]:
         """The whole snapshot."""
@@ -39,13 +39,10 @@ class Dicts:
             "device_traces": lambda: [
                 self.entries(trace, _all(len(trace))) for trace in self._snapshot.traces
             ],
-            "allocator_settings": lambda: self._snapshot.settings,
-            "external_annotations": lambda: self._snapshot.annotations,
-            "host_segments": lambda: self._snapshot.host_segments,
             "host_traces": self._host_entries,
         }
-        others = self._snapshot.others
-        return {key: known[key]() if key in known else others[key] for key in self._snapshot.keys}
+        kept = self._snapshot.kept
+        return {key: known[key]() if key in known else kept(key) for key in self._snapshot.keys}
 
     def segments(self, rows: Rows) -> list[dict[str, Any]]:
         """Segments with their blocks."""
@@ -111,7 +108,7 @@ class Dicts:
         trace = self._snapshot.host_trace
         return [] if trace is None else self.entries(trace, _all(len(trace)))
 
-    def _frame_dicts(self) -> list[dict[str, Any]]:
+    def _all_frames(self) -> list[dict[str, Any]]:
         table = self._snapshot.frames
         return self._dicts(
             table.layout,
@@ -132,7 +129,7 @@ class Dicts:
     def _stack(self, index: int) -> list[dict[str, Any]]:
         if index < 0:
             return []
-        return [self._frames[frame] for frame in self._snapshot.stacks[index]]
+        return [self.frame_dicts[frame] for frame in self._snapshot.stacks[index]]
 
     def _dicts(
         self, layout: Layout, columns: Mapping[str, Values], rows: Rows

@@ -63,6 +63,15 @@ class Snapshot:
         traced = {device for device, trace in enumerate(self.traces) if len(trace)}
         return sorted(traced | set(np.unique(self.segments.device).tolist()))
 
+    def kept(self, key: str) -> Any:
+        """The value of a key at the top that is no table: as it was read."""
+        known: dict[str, Any] = {
+            "allocator_settings": self.settings,
+            "external_annotations": self.annotations,
+            "host_segments": self.host_segments,
+        }
+        return known[key] if key in known else self.others[key]
+
     def segment(self, index: int, *, frames: bool = True) -> dict[str, Any]:
         """One segment with its blocks in PyTorch's structure, on request without any frames.
 

@@ -25,15 +25,13 @@ class Extra:
     is_object: NDArray[np.bool_]
     objects: Sequence[Any]
 
-    def at(self, row: int) -> Any:
-        """The value of one row that has one."""
-        place = int(np.searchsorted(self.rows, row))
-        value = int(self.values[place])
-        return self.objects[value] if self.is_object[place] else value
+    def places(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Where the values of rows stand that all have one."""
+        return self.rows.searchsorted(rows)
 
     def of(self, rows: NDArray[np.intp]) -> list[Any]:
         """The values of rows that all have one."""
-        places = np.searchsorted(self.rows, rows)
+        places = self.places(rows)
         values: list[Any] = self.values[places].tolist()
         for place in np.flatnonzero(self.is_object[places]).tolist():
             values[place] = self.objects[values[place]]
