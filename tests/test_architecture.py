@@ -31,7 +31,11 @@ OURS = {
 # Two arrows more: emulation puts the allocator model into the training process, and commands that
 # work on files analyse in their own process (docs/decisions/0009-offline-commands.md).
 EMULATION = "agent/vramscope/emulation"
-OFFLINE_COMMANDS = {"agent/vramscope/cli/replay.py", "agent/vramscope/cli/replay_answer.py"}
+OFFLINE_COMMANDS = {
+    "agent/vramscope/cli/replay.py",
+    "agent/vramscope/cli/replay_answer.py",
+    "agent/vramscope/cli/replay_settings.py",
+}
 
 # What each root may import of others, beside the standard library.
 OTHERS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib.util
 import json
 import os
@@ -15,17 +14,16 @@ from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
 from vramscope.cli.progress_bar import ProgressBar
 from vramscope.cli.replay_answer import replay_answer
+from vramscope.cli.replay_settings import changed, changes_of, limit_of
 from vramscope.cli.replay_text import replay_text
 from vramscope.config import ConfigError, parse_size
 from vramscope.local.local_server import INSTALL_HINT
 
 if TYPE_CHECKING:
-    from vramscope_analysis.allocator import AllocatorSettings
     from vramscope_analysis.replay import Recording
     from vramscope_analysis.snapshot import Snapshot
 
 _STDIN: Final = "-"
-_FRACTION: Final = "per_process_memory_fraction"
 _HOW_TO_RECORD: Final = (
     "call torch.cuda.memory._record_memory_history(max_entries=1_000_000, context=None) before the "
     "first allocation and torch.cuda.memory._dump_snapshot(FILE) at the end"
@@ -80,10 +78,10 @@ def _answer(options: argparse.Namespace, bar: ProgressBar) -> dict[str, Any]:
 
     capacity_bytes = _capacity(options.capacity)
     version = _version(options.torch)
-    changes = [_change(text) for text in options.set]
-    recording = _recording(_read(options.snapshot, bar), options.device)
-    settings = _settings(recording, changes, version or recording.version)
-    limit_bytes = _limit(dict(changes), settings, capacity_bytes)
+    changes = changes_of(options.set)
+    recording = _recording(_read(options.snapshot, bar), options.snapshot, options.device)
+    settings = changed(recording.settings, changes, version or recording.version)
+    limit_bytes = limit_of(settings, changes, capacity_bytes)
     given: dict[str, Any] = {"capacity_bytes": capacity_bytes, "limit_bytes": limit_bytes}
 
     report = replay_recorded(recording, version=version, progress=bar.stage("replaying"))
@@ -95,7 +93,7 @@ def _answer(options: argparse.Namespace, bar: ProgressBar) -> dict[str, Any]:
         advice = advise(recording, version=version, progress=bar.stage("trying settings"), **given)
     return {
         "source": options.snapshot,
-        "changed_settings": dict(changes),
+        "changed_settings": changes,
         **replay_answer(recording, report, prediction, advice, told_version=version),
     }
 
@@ -128,49 +126,6 @@ def _version(text: str | None) -> tuple[int, int] | None:
     return version
 
 
-def _change(text: str) -> tuple[str, str]:
-    from vramscope_analysis.allocator.settings_text import OPTION_SINCE, OTHER_OPTION_SINCE
-
-    key, equals, value = text.partition("=")
-    if not equals or not value:
-        raise Problem(f"--set: expected KEY=VALUE, got {text!r}")
-    if key in OTHER_OPTION_SINCE:
-        raise Problem(f"--set: expected a setting of device memory, got {key!r}, which is none")
-    if key not in OPTION_SINCE:
-        near = difflib.get_close_matches(key, OPTION_SINCE, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"expected one of: {', '.join(OPTION_SINCE)}"
-        raise Problem(f"--set: no setting {key!r}; {hint}")
-    return key, value
-
-
-def _settings(
-    recording: Recording, changes: list[tuple[str, str]], version: tuple[int, int]
-) -> AllocatorSettings:
-    from vramscope_analysis.allocator import NEWEST_VERSION, parse_settings
-
-    settings = recording.settings
-    for key, value in changes:
-        # Releases without the option have the function, torch.cuda.set_per_process_memory_fraction.
-        release = NEWEST_VERSION if key == _FRACTION else version
-        try:
-            settings = parse_settings(f"{key}:{value}", settings, version=release)
-        except ValueError as error:
-            raise Problem(f"--set {key}: {error}") from None
-    return settings
-
-
-def _limit(
-    changes: dict[str, str], settings: AllocatorSettings, capacity_bytes: int | None
-) -> int | None:
-    """The limit that a fraction makes, in bytes; None where there is none."""
-    if _FRACTION not in changes:
-        return None
-    if capacity_bytes is None:
-        raise Problem(f"--set {_FRACTION}: expected --capacity too, got none; a fraction of what?")
-    fraction = settings.per_process_memory_fraction
-    return int(fraction * capacity_bytes) if fraction < 1 else None
-
-
 def _read(source: str, bar: ProgressBar) -> Snapshot:
     from vramscope_analysis.snapshot import SnapshotError, read_snapshot
 
@@ -187,19 +142,20 @@ def _read(source: str, bar: ProgressBar) -> Snapshot:
         raise Problem(f"{source}: expected a snapshot file, got: {error.strerror}") from None
 
 
-def _recording(snapshot: Snapshot, device: int | None) -> Recording:
+def _recording(snapshot: Snapshot, source: str, device: int | None) -> Recording:
     from vramscope_analysis.replay import Recording
 
     recorded = [at for at, trace in enumerate(snapshot.traces) if len(trace.action)]
     if not recorded:
-        raise Problem(f"expected recorded events, got a snapshot without any; {_HOW_TO_RECORD}")
+        got = f"a snapshot without any; {_HOW_TO_RECORD}"
+        raise Problem(f"{source}: expected recorded events, got {got}")
     if device is not None and device not in recorded:
         known = ", ".join(map(str, recorded))
         raise Problem(f"--device: expected one with recorded events ({known}), got {device}")
     try:
         return Recording.from_snapshot(snapshot, device)
     except ValueError as error:
-        raise Problem(f"the snapshot's settings: {error}") from None
+        raise Problem(f"{source}: {error}") from None
 
 
 def _print(text: str) -> None:

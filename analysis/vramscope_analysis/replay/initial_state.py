@@ -83,10 +83,11 @@ class InitialState:
 
     Args:
         position: that entry, where a replay starts.
-        segments: in PyTorch's structure, by address, for ``allocator.restore``. Free blocks have
-            no requested size, nothing has frames. Two keys are not PyTorch's: ``range_address``
-            of an expandable segment, where its range of addresses begins, and from torch 2.12 on
-            ``registration`` of all others and of their blocks: lower means registered earlier.
+        segments: in PyTorch's structure, by address, for ``CachingAllocator.restore``. Free
+            blocks have no requested size, nothing has frames. Two keys are not PyTorch's:
+            ``range_address`` of an expandable segment, where its range of addresses begins, and
+            from torch 2.12 on ``registration`` of all others and of their blocks: lower means
+            registered earlier.
         inferred: how sure all of it is.
         is_complete: the recording begins with an empty allocator: nothing is missing.
     """

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.allocator import FirstFitAddresses
+from vramscope_analysis.replay.mapped_ranges import mapped_ranges
 from vramscope_analysis.replay.recording import Events
 from vramscope_analysis.snapshot import Action
 
@@ -48,6 +49,7 @@ class RecordedAddresses:
         self._taken = {int(segment["address"]) for segment in held}
         self._ranges: dict[int, int] = {}  # first address and end of what was mapped so far
         self._places_ranges = places_ranges
+        self._first_pages = {first for first, _end in mapped_ranges(events)}
         self._synthetic = FirstFitAddresses(SYNTHETIC_BASE)
 
     @property
@@ -99,7 +101,8 @@ class RecordedAddresses:
                 self._taken.add(address)
                 self._ranges[address] = address + recorded_bytes
                 return address
-        return self._synthetic.reserve_range(size_bytes)
+        address = self._next_range()
+        return self._synthetic.reserve_range(size_bytes) if address is None else address
 
     def release_range(self, address: int, size_bytes: int) -> None:
         """An expandable segment is gone."""
@@ -108,6 +111,22 @@ class RecordedAddresses:
         else:
             self._taken.discard(address)
             self._ranges.pop(address, None)
+
+    def _next_range(self) -> int | None:
+        """Where the next new range shows.
+
+        A request that fails makes a range as well, which stays: its place shows when a later
+        request maps pages there.
+        """
+        events = self._events
+        for position in self._positions[self._next :].tolist():
+            address = int(events.addresses[position])
+            is_first = address in self._first_pages and self._begins_range(address)
+            if is_first and events.actions[position] == Action.SEGMENT_MAP:
+                self._taken.add(address)
+                self._ranges[address] = address + int(events.sizes[position])
+                return address
+        return None
 
     def _extend_ranges(self, positions: NDArray[np.int64]) -> None:
         """Pages that were mapped behind a range belong to it."""

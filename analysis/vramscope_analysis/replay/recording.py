@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.allocator import AllocatorSettings, settings_from_snapshot
+from vramscope_analysis.replay.missing_actions import missing_actions
 from vramscope_analysis.replay.steps import Annotation
 from vramscope_analysis.snapshot import Action, Dicts, Snapshot, Trace
 
@@ -118,8 +119,9 @@ class Recording:
             device: index; None is the device with the most trace entries.
 
         Raises:
-            ValueError: the snapshot has no trace entries, of this device or at all, or one that
-                no allocator writes.
+            ValueError: the snapshot has no trace entries, of this device or at all, one that no
+                allocator writes, or none of a kind that a replay needs; or settings that PyTorch
+                never has.
         """
         lengths = [len(trace.action) for trace in snapshot.traces]
         if not any(lengths):
@@ -130,15 +132,17 @@ class Recording:
             having = ", ".join(str(index) for index, length in enumerate(lengths) if length)
             raise ValueError(f"expected a device with trace entries ({having}), got {device}")
         _check_requests(snapshot.traces[device])
-        return cls(
+        recording = cls(
             device=device,
             events=Events.from_trace(snapshot.traces[device]),
             segments=segments_of(snapshot, device),
-            settings=settings_from_snapshot(snapshot.settings),
+            settings=_settings_of(snapshot),
             recorded_settings=snapshot.settings,
             annotations=annotations_of(snapshot, device),
             versions=possible_versions(snapshot),
         )
+        _check_kinds(recording)
+        return recording
 
     @property
     def version(self) -> Version:
@@ -149,15 +153,16 @@ class Recording:
     def reserved_at_start_bytes(self) -> int:
         """Bytes that were held before the first entry: what the entries do not account for.
 
-        Below 0 if segments were freed while the snapshot was being taken, after its trace was.
+        None if segments were freed while the snapshot was being taken, after its trace was: then
+        less is held than the entries say.
         """
         held = sum(int(segment["total_size"]) for segment in self.segments)
-        return held - int(self.events.reserved_changes.sum())
+        return max(held - int(self.events.reserved_changes.sum()), 0)
 
     @property
     def starts_empty(self) -> bool:
         """Whether the trace is complete from the first allocation on."""
-        return self.reserved_at_start_bytes <= 0
+        return self.reserved_at_start_bytes == 0
 
     @property
     def may_have_wrapped(self) -> bool:
@@ -185,6 +190,26 @@ def _check_requests(trace: Trace) -> None:
         )
 
 
+def _check_kinds(recording: Recording) -> None:
+    """A replay needs every kind of entry but free_requested."""
+    missing = missing_actions(
+        recording.events, recording.segments, is_complete=recording.starts_empty
+    )
+    if missing:
+        kinds = ", ".join(action.word for action in missing)
+        raise ValueError(
+            f"expected every kind of entry, got a trace without any {kinds}, though there must "
+            "have been some; record without skip_actions"
+        )
+
+
+def _settings_of(snapshot: Snapshot) -> AllocatorSettings:
+    try:
+        return settings_from_snapshot(snapshot.settings)
+    except ValueError as error:
+        raise ValueError(f"allocator_settings: {error}") from None
+
+
 def segments_of(snapshot: Snapshot, device: int) -> list[dict[str, Any]]:
     """Segments of one device in PyTorch's structure, without frames."""
     rows = np.flatnonzero(snapshot.segments.device == device)
@@ -192,17 +217,19 @@ def segments_of(snapshot: Snapshot, device: int) -> list[dict[str, Any]]:
 
 
 def annotations_of(snapshot: Snapshot, device: int) -> list[Annotation]:
-    """Scopes that ran on one device, by time; of every device if none names this one."""
+    """Scopes that ran on one device, by time; of every device if none names this one.
+
+    What is not written as PyTorch does is left out.
+    """
     plain = snapshot.annotations
     chosen = [entry for entry in plain if entry.get("device") == device] or plain
-    complete = [entry for entry in chosen if {"name", "stage", "time_us"} <= entry.keys()]
-    return sorted(
-        (
-            Annotation(str(entry["name"]), str(entry["stage"]), int(entry["time_us"]))
-            for entry in complete
-        ),
-        key=lambda annotation: annotation.time_us,
-    )
+    annotations = [
+        Annotation(name, stage, time_us)
+        for entry in chosen
+        for name, stage, time_us in [[entry.get(key) for key in ("name", "stage", "time_us")]]
+        if isinstance(name, str) and isinstance(stage, str) and isinstance(time_us, int)
+    ]
+    return sorted(annotations, key=lambda annotation: annotation.time_us)
 
 
 def possible_versions(snapshot: Snapshot) -> tuple[Version, Version]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Final
 
-from vramscope_analysis.allocator import Block, CachingAllocator, restore
+from vramscope_analysis.allocator import Block, CachingAllocator
 from vramscope_analysis.replay.calls import (
     COMPLETE_FREE,
     EMPTY_CACHE,
@@ -32,7 +32,7 @@ class ReplayedJob:
         self.blocks: dict[int, Block] = {}
         self.unknown_frees = 0
         self._waiting: dict[int, Block] = {}
-        for address, block in restore(model, segments).items() if segments else ():
+        for address, block in model.restore(segments).items() if segments else ():
             (self._waiting if block.pending else self.blocks)[address] = block
 
     def call(self, operation: int, address: int, pool_id: PoolId | None) -> None:

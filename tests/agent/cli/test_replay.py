@@ -306,18 +306,17 @@ def test_without_events_it_says_how_to_record(
     empty: list[list[list[Any]]] = [[], [[]], [[], []]]
     for traces in empty:
         line = complaint(capsys, snapshot_file(tmp_path, device_traces=traces))
-        assert "expected recorded events, got a snapshot without any" in line
+        assert "snapshot.pickle: expected recorded events, got a snapshot without any" in line
         assert "torch.cuda.memory._record_memory_history(max_entries=" in line
 
 
 def test_settings_that_pytorch_never_writes_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    entry = {"action": "alloc", "addr": 512, "size": 512, "stream": 0, "time_us": 1}
-    path = snapshot_file(
-        tmp_path, device_traces=[[entry]], allocator_settings={"max_split_size": "all"}
-    )
-    assert complaint(capsys, path).startswith("the snapshot's settings: expected a number")
+    traces = [[{"action": "alloc", "addr": 512, "size": 512, "stream": 0, "time_us": 1}]]
+    settings = {"max_split_size": "all"}
+    path = snapshot_file(tmp_path, device_traces=traces, allocator_settings=settings)
+    assert complaint(capsys, path).startswith(f"{path}: allocator_settings: expected a number")
 
 
 def test_without_numpy_it_says_what_to_install(

@@ -21,7 +21,6 @@ from tests.support.made_recordings import (
     segment,
 )
 from tests.support.random_jobs import Job, Program, jobs
-from vramscope_analysis.allocator import restore
 from vramscope_analysis.replay.initial_state import InferredState, first_call, initial_state
 from vramscope_analysis.replay.live_blocks import live_blocks
 
@@ -289,7 +288,7 @@ def test_from_any_call_on_everything_goes_as_it_went(job: Job, data: st.DataObje
     again = RecordedModel(
         job.settings, version=job.version, limit_bytes=job.limit_bytes, addresses=addresses
     )
-    rest = Program(again.model, restore(again.model, state.segments), live, waiting)
+    rest = Program(again.model, again.model.restore(state.segments), live, waiting)
     again.entries.clear()
     ends = [moment[0] for moment in moments[first + 1 :]] + [len(recorded.entries)]
     for call, end in zip(job.calls[first:], ends, strict=True):

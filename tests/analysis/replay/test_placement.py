@@ -58,15 +58,28 @@ def test_a_range_begins_at_its_first_page() -> None:
     recorded.malloc(12 * MIB)
     events = recorded.recording().events
     addresses = RecordedAddresses(events)
-    assert addresses.reserve_range(1 << 40) >= SYNTHETIC_BASE
-
     addresses.expect_until(1)
 
     first = addresses.reserve_range(1 << 40)
+
     assert first == events.addresses[0]
     assert addresses.reserve_range(1 << 40) >= SYNTHETIC_BASE
     addresses.release_range(first, 1 << 40)
     assert addresses.reserve_range(1 << 40) == first
+
+
+def test_a_range_that_a_failed_request_made_begins_where_pages_are_mapped_later() -> None:
+    recorded = RecordedJob(AllocatorSettings(expandable_segments=True))
+    recorded.malloc(12 * MIB)
+    recorded.malloc(12 * MIB, 64)
+    events = recorded.recording().events
+    addresses = RecordedAddresses(events)
+    addresses.expect_until(1)
+    addresses.reserve_range(1 << 40)
+    addresses.expect_nothing()
+
+    assert addresses.reserve_range(1 << 40) == events.addresses[2]
+    assert addresses.reserve_range(1 << 40) >= SYNTHETIC_BASE
 
 
 def test_entries_before_the_start_are_left_out() -> None:

@@ -100,6 +100,43 @@ def test_an_allocation_of_nothing_is_refused() -> None:
         recording_of(plain)
 
 
+def test_settings_that_no_allocator_has_are_refused_by_their_name() -> None:
+    plain = job().plain()
+    plain["allocator_settings"]["max_split_size"] = "all"
+
+    with pytest.raises(ValueError, match="allocator_settings: expected a number"):
+        recording_of(plain)
+
+
+def test_a_trace_without_one_kind_of_entry_is_refused() -> None:
+    plain = job().plain()
+    entries = plain["device_traces"][0]
+    plain["device_traces"][0] = [entry for entry in entries if entry["action"] != "alloc"]
+
+    with pytest.raises(ValueError, match=r"without any alloc, .* record without skip_actions"):
+        recording_of(plain)
+
+
+def test_segments_freed_while_the_snapshot_was_taken_are_in_its_trace() -> None:
+    plain = job().plain()
+    plain["segments"] = []
+
+    recording = recording_of(plain)
+
+    assert recording.starts_empty
+    assert recording.reserved_at_start_bytes == 0
+    assert recording.peak_reserved_bytes == 60 * MIB
+
+
+@pytest.mark.parametrize("change", [{"time_us": None}, {"time_us": "now"}, {"name": 5}])
+def test_annotations_that_pytorch_never_writes_are_left_out(change: dict[str, Any]) -> None:
+    plain = job().plain()
+    start, end = plain["external_annotations"]
+    plain["external_annotations"] = [start, {**end, **change}, {"stage": "END"}]
+
+    assert [annotation.stage for annotation in recording_of(plain).annotations] == ["START"]
+
+
 def without(plain: dict[str, Any], *keys: str) -> dict[str, Any]:
     for entry in plain["device_traces"][0]:
         for key in keys:
