@@ -31,22 +31,34 @@ class Coded:
 
 @dataclass(eq=False)
 class RunPart:
-    """Dicts with the same keys: ``rows`` (ascending, n) are their places in the run."""
+    """Dicts with the same keys, n of them.
+
+    ``rows`` (ascending, n) are their places in the block, None if they are all of it.
+    """
 
     keys: tuple[str, ...]
-    rows: NDArray[np.int32]
+    count: int
+    rows: NDArray[np.int32] | None
     columns: dict[str, Coded]
     _released: dict[str, int] = field(default_factory=dict[str, int])
 
     def release(self, key: str, span: slice) -> None:
         """Forget the values of a key once those of all dicts were released."""
         self._released[key] = self._released.get(key, 0) + span.stop - span.start
-        if self._released[key] >= len(self.rows):
+        if self._released[key] >= self.count:
             self.columns.pop(key, None)
 
     def span(self, start: int, end: int) -> slice:
         """Which of the part's dicts are among these rows of the run."""
+        if self.rows is None:
+            return slice(start, end)
         return slice(int(self.rows.searchsorted(start)), int(self.rows.searchsorted(end)))
+
+    def places(self, span: slice) -> NDArray[np.intp]:
+        """The places of some of the dicts in the block."""
+        if self.rows is None:
+            return np.arange(span.start, span.stop, dtype=np.intp)
+        return self.rows[span].astype(np.intp)
 
 
 @dataclass
@@ -70,7 +82,7 @@ class Run:
         for part in self.block.parts:
             span = part.span(self.start, self.start + self.count)
             columns = [part.columns[key][span].plain() for key in part.keys]
-            rows = part.rows[span].tolist()
+            rows = part.places(span).tolist()
             for row, *values in zip(rows, *columns, strict=True):
                 made[row - self.start] = dict(zip(part.keys, values, strict=True))
         return made

@@ -51,6 +51,24 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """Rows of a block from ``place`` on that follow each other in the pickle.
+
+    ``ends`` says how many objects they had memoized after each row; a number: the same for each.
+    """
+
+    block: RunBlock
+    place: int
+    ends: int | NDArray[np.int32]
+
+    def row(self, object_index: int) -> int:
+        """The row in the block that memoized this object first of its own."""
+        if isinstance(self.ends, int):
+            return self.place + object_index // self.ends
+        return self.place + int(self.ends.searchsorted(object_index, side="right"))
+
+
+@dataclass(frozen=True)
 class _Patch:
     """A value that turned out to be a dict of a run: where it stands, and its memo index."""
 
@@ -66,11 +84,9 @@ class Settlement:
     def __init__(self, pool: ObjectPool, tails: StackTails) -> None:
         self._pool = pool
         self._tails = tails
-        # By settlement: the memo index it begins with, and the rows that are in the memo
-        # themselves, one entry a template: their indices (ascending) and places.
+        # Accepted stretches: the memo index each begins with, and the rows.
         self._first_indices: list[int] = []
-        self._memoized: list[list[tuple[Memo, NDArray[np.int32]]]] = []
-        self._blocks: list[RunBlock] = []
+        self._stretches: list[Stretch] = []
 
     def settle(self, window: RunWindow) -> None:
         """Make columns of what the window has accepted since the last time."""
@@ -87,34 +103,33 @@ class Settlement:
             self._settle_tails(piece, memo)
         patches: list[_Patch] = []
         block = window.block
-        memoized: list[tuple[Memo, NDArray[np.int32]]] = []
         for piece in pieces:
             columns = {
                 key: self._column(piece, key, memo, patches) for key in piece.decoded.columns
             }
-            template = piece.decoded.template
-            places = piece.places.astype(np.int32)
-            block.parts.append(RunPart(template.keys, places, columns))
-            if template.memo:
-                memoized.append((piece.bases.astype(np.int32), places))
-        self._first_indices.append(int(bases[0]))
-        self._memoized.append(memoized)
-        self._blocks.append(block)
+            rows = piece.places.astype(np.int32) if len(pieces) > 1 else None
+            keys = piece.decoded.template.keys
+            block.parts.append(RunPart(keys, len(piece.places), rows, columns))
+        self._note_stretches(window)
         window.settled()
         for patch in sorted(patches, key=lambda patch: patch.place):
             self._patch(patch, int(bases[patch.place]))
 
     def fetch(self, index: int) -> Any:
         """The dict of a run that this memo index stands for, made now and kept."""
-        settlement = bisect_right(self._first_indices, index) - 1
-        for bases, places in self._memoized[settlement]:
-            row = int(bases.searchsorted(index))
-            if row < len(bases) and bases[row] == index:
-                run = Run(self._blocks[settlement], int(places[row]), 1)
-                code = self._pool.add(run.dicts()[0])
-                self._pool.memo[index] = code
-                return self._pool.objects[code]
-        raise unwritten(index)
+        place = bisect_right(self._first_indices, index) - 1
+        stretch = self._stretches[place]
+        row = stretch.row(index - self._first_indices[place])
+        code = self._pool.add(Run(stretch.block, row, 1).dicts()[0])
+        self._pool.memo[index] = code
+        return self._pool.objects[code]
+
+    def _note_stretches(self, window: RunWindow) -> None:
+        place = 0
+        for row, end, base in window.accepted:
+            self._first_indices.append(base)
+            self._stretches.append(Stretch(window.block, place, _ends(window.counts[row:end])))
+            place += end - row
 
     def _settle_tails(self, piece: Piece, memo: Memo) -> None:
         last = piece.decoded.template.columns[-1]
@@ -213,6 +228,11 @@ def _check_fetched(piece: Piece, key: str, rows: Places | slice, references: Num
     before = written if isinstance(written, int) else piece.picked(written)[rows]
     if (references >= piece.bases[rows] + before).any():
         raise unwritten(int(references.max()))
+
+
+def _ends(counts: Numbers) -> int | NDArray[np.int32]:
+    first = int(counts[0])
+    return first if bool((counts == first).all()) else np.cumsum(counts).astype(np.int32)
 
 
 def _compact(values: NDArray[Any]) -> NDArray[Any]:

@@ -12,7 +12,8 @@ from vramscope_analysis.snapshot.kinds import is_list
 from vramscope_analysis.snapshot.limits import Limits, over
 from vramscope_analysis.snapshot.plain_values import PlainValues
 from vramscope_analysis.snapshot.runs.run import count_rows
-from vramscope_analysis.snapshot.tables.columns import Column, rows_of
+from vramscope_analysis.snapshot.tables.column_array import ColumnArray
+from vramscope_analysis.snapshot.tables.columns import Column, count_of, rows_of
 from vramscope_analysis.snapshot.tables.extra_column import ExtraColumn, WordColumn
 from vramscope_analysis.snapshot.tables.layout import Layout
 from vramscope_analysis.snapshot.tables.stack_table import StackTable
@@ -68,13 +69,13 @@ class Building:
         shapes = rows.shapes()
         if len(shapes) > self.limits.shapes:
             raise over(f"{rows.name}: rows differ in their keys", self.limits.shapes, "shapes")
-        shape = np.zeros(len(rows), np.uint16)
+        shape = ColumnArray(len(rows), np.uint16, 0)
         extras: dict[str, ExtraColumn] = {}
         for index, (keys, pieces) in enumerate(shapes.items()):
             positions = [piece.positions for piece in pieces]
             _check_keys(keys, required, rows.where(rows_of(positions[0])[0]))
             for where in positions:
-                shape[where] = index
+                shape.put(where, np.broadcast_to(np.uint16(index), count_of(where)))
             for key in keys:
                 column = columns.get(key)
                 if column is None or _SAME_COLUMN.get(key) in keys:
@@ -86,8 +87,8 @@ class Building:
         for key, column in columns.items():
             if isinstance(column, WordColumn) and column.aside:
                 extras[key] = column.aside
-        built = {key: column.built() for key, column in extras.items()}
-        return Layout(tuple(shapes), shape, built)
+        built = {key: column.extra() for key, column in extras.items()}
+        return Layout(tuple(shapes), shape.built(), built)
 
 
 def _check_keys(keys: tuple[Any, ...], required: tuple[str, ...], where: str) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vramscope_analysis.snapshot.errors import SnapshotError, shown
 from vramscope_analysis.snapshot.kinds import is_list, is_pair
 from vramscope_analysis.snapshot.runs.run import Coded
+from vramscope_analysis.snapshot.tables.column_array import ColumnArray
 from vramscope_analysis.snapshot.tables.layout import Positions
 
 # Says where a row is: "device_traces[0][17]".
@@ -72,7 +73,7 @@ class IntegerColumn(Column):
         bounds = np.iinfo(dtype)
         self.least = int(bounds.min) if least is None else least
         self.most = int(bounds.max)
-        self.array: NDArray[Any] = np.zeros(rows, dtype) if into is None else into.array
+        self.array: ColumnArray = ColumnArray(rows, dtype, 0) if into is None else into.array
 
     def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
         if set(map(type, values)) - {int} or min(values) < self.least or max(values) > self.most:
@@ -80,7 +81,7 @@ class IntegerColumn(Column):
             raise self.wrong(
                 f"an integer ({least}, at most {self.most})", positions, values, self._fits, where
             )
-        self.array[positions] = values
+        self.array.put(positions, values)
 
     def put_coded(self, positions: Positions, values: Coded) -> bool:
         numbers = values.values
@@ -88,8 +89,12 @@ class IntegerColumn(Column):
             return False
         if int(numbers.max()) > self.most:
             return False
-        self.array[positions] = numbers
+        self.array.put(positions, numbers)
         return True
+
+    def built(self) -> NDArray[Any]:
+        """All numbers, 0 where none was put."""
+        return self.array.built()
 
     def _fits(self, value: Any) -> bool:
         return type(value) is int and self.least <= value <= self.most
@@ -98,12 +103,15 @@ class IntegerColumn(Column):
 class CodedColumn(Column):
     """Values that become small numbers, each different object of a run only once."""
 
-    array: NDArray[Any]
-
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, array: ColumnArray) -> None:
         super().__init__(key)
+        self.array = array
         self._objects: object = None
         self._numbers = np.zeros(0, np.int32)
+
+    def built(self) -> NDArray[Any]:
+        """The numbers of all values."""
+        return self.array.built()
 
     @abstractmethod
     def number(self, value: Any) -> int | None:
@@ -113,7 +121,7 @@ class CodedColumn(Column):
         numbers = self.coded_numbers(values)
         if numbers is None:
             return False
-        self.array[positions] = numbers
+        self.array.put(positions, numbers)
         return True
 
     def coded_numbers(self, values: Coded) -> NDArray[np.int32] | None:
@@ -143,15 +151,14 @@ class FlagColumn(CodedColumn):
     """True and False."""
 
     def __init__(self, key: str, rows: int) -> None:
-        super().__init__(key)
-        self.array = np.zeros(rows, np.bool_)
+        super().__init__(key, ColumnArray(rows, np.bool_, 0))
 
     def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
         if set(map(type, values)) - {bool}:
             raise self.wrong(
                 "True or False", positions, values, lambda value: type(value) is bool, where
             )
-        self.array[positions] = values
+        self.array.put(positions, values)
 
     def number(self, value: Any) -> int | None:
         return int(value) if type(value) is bool else None
@@ -161,15 +168,14 @@ class TextColumn(CodedColumn):
     """Texts, each kept once; -1 where a row has none."""
 
     def __init__(self, key: str, rows: int, texts: dict[str, int]) -> None:
-        super().__init__(key)
+        super().__init__(key, ColumnArray(rows, np.int32, -1))
         self._texts = texts
-        self.array = np.full(rows, -1, np.int32)
 
     def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
         if set(map(type, values)) - {str}:
             raise self.wrong("a text", positions, values, is_text, where)
         texts = self._texts
-        self.array[positions] = [texts.setdefault(value, len(texts)) for value in values]
+        self.array.put(positions, [texts.setdefault(value, len(texts)) for value in values])
 
     def number(self, value: Any) -> int | None:
         return self._texts.setdefault(value, len(self._texts)) if is_text(value) else None
@@ -179,36 +185,29 @@ class PairColumn(CodedColumn):
     """Tuples of two whole numbers, as pool ids are; (-1, -1) where a row has none."""
 
     def __init__(self, key: str, rows: int) -> None:
-        super().__init__(key)
-        self._rows = rows
-        self._pairs: list[tuple[int, int]] = []
-        # Most tables have none in any row: a view of one pair costs nothing.
-        self.array: NDArray[np.int64] = np.broadcast_to(np.int64(-1), (rows, 2))
+        super().__init__(key, ColumnArray(rows, np.int32, 0))
+        # By number: the pairs, of which there are few.
+        self._pairs: dict[tuple[int, int], int] = {(-1, -1): 0}
 
     def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
         if not all(map(is_pair, values)):
             raise self.wrong(
                 "a tuple of two integers of at least 0", positions, values, is_pair, where
             )
-        self._writable()[positions] = values
+        pairs = self._pairs
+        self.array.put(positions, [pairs.setdefault(value, len(pairs)) for value in values])
 
     def number(self, value: Any) -> int | None:
-        if not is_pair(value):
-            return None
-        self._pairs.append(value)
-        return len(self._pairs) - 1
+        return self._pairs.setdefault(value, len(self._pairs)) if is_pair(value) else None
 
-    def put_coded(self, positions: Positions, values: Coded) -> bool:
-        numbers = self.coded_numbers(values)
-        if numbers is None:
-            return False
-        self._writable()[positions] = np.array(self._pairs, np.int64)[numbers]
-        return True
-
-    def _writable(self) -> NDArray[np.int64]:
-        if not self.array.flags.writeable:
-            self.array = np.full((self._rows, 2), -1, np.int64)
-        return self.array
+    def pairs(self) -> NDArray[np.int64]:
+        """All pairs (n, 2)."""
+        numbers = self.built()
+        pairs: NDArray[np.int64] = np.array(list(self._pairs), np.int64)
+        if len(numbers) and numbers.strides == (0,):
+            return np.broadcast_to(pairs[int(numbers[0])], (len(numbers), 2))
+        spread: NDArray[np.int64] = pairs[numbers]
+        return spread
 
 
 class ListColumn(Column):
@@ -233,6 +232,13 @@ def rows_of(positions: Positions) -> NDArray[np.intp]:
     if isinstance(positions, slice):
         return np.arange(positions.start, positions.stop, dtype=np.intp)
     return positions
+
+
+def count_of(positions: Positions) -> int:
+    """How many rows positions stand for."""
+    if isinstance(positions, slice):
+        return int(positions.stop - positions.start)
+    return len(positions)
 
 
 def is_text(value: object) -> bool:

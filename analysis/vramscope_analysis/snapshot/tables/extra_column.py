@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vramscope_analysis.snapshot.plain_values import PlainValues
 from vramscope_analysis.snapshot.runs.run import Coded
+from vramscope_analysis.snapshot.tables.column_array import ColumnArray
 from vramscope_analysis.snapshot.tables.columns import CodedColumn, Where, is_text, rows_of
 from vramscope_analysis.snapshot.tables.layout import Extra, Positions
 
@@ -18,7 +19,7 @@ class ExtraColumn(CodedColumn):
     """Values of any kind: integers of 64 bits as they are, everything else as an object."""
 
     def __init__(self, key: str, values: PlainValues) -> None:
-        super().__init__(key)
+        super().__init__(key, ColumnArray(0, np.int64, 0))
         self._plain = values
         self._rows: list[NDArray[np.int64]] = []
         self._values: list[NDArray[np.int64]] = []
@@ -69,7 +70,7 @@ class ExtraColumn(CodedColumn):
         self._values.append(numbers)
         self._is_object.append(is_object)
 
-    def built(self) -> Extra:
+    def extra(self) -> Extra:
         """All that was put, by row."""
         rows = np.concatenate(self._rows)
         order = np.argsort(rows, kind="stable")
@@ -85,17 +86,16 @@ class WordColumn(CodedColumn):
     """Words of an enumeration; other words are OTHER, and kept aside as they are."""
 
     def __init__(self, key: str, rows: int, words: type[IntEnum], values: PlainValues) -> None:
-        super().__init__(key)
-        self._known = {word.name.lower(): int(word) for word in words if word.name != "OTHER"}
         self._other = int(words["OTHER"])
+        super().__init__(key, ColumnArray(rows, np.uint8, self._other))
+        self._known = {word.name.lower(): int(word) for word in words if word.name != "OTHER"}
         self.aside = ExtraColumn(key, values)
-        self.array = np.full(rows, self._other, np.uint8)
 
     def put_plain(self, positions: Positions, values: list[Any], where: Where) -> None:
         if set(map(type, values)) - {str}:
             raise self.wrong("a word", positions, values, is_text, where)
         numbers = [self._known.get(value, self._other) for value in values]
-        self.array[positions] = numbers
+        self.array.put(positions, numbers)
         if self._other in numbers:
             others = [place for place, number in enumerate(numbers) if number == self._other]
             rows = rows_of(positions)[others]

@@ -20,4 +20,4 @@ def frame_table(building: Building) -> Frames:
     layout = building.fill(
         rows, {column.key: column for column in columns}, ("filename", "name", "line")
     )
-    return Frames(filename.array, name.array, line.array, list(texts), layout)
+    return Frames(filename.built(), name.built(), line.built(), list(texts), layout)

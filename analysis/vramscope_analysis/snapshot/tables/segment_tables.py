@@ -53,19 +53,19 @@ def segment_tables(building: Building, plain: Any) -> tuple[Segments, Blocks]:
     layout = building.fill(
         rows, {column.key: column for column in columns}, ("address", "total_size", "blocks")
     )
-    offsets, blocks = _blocks(building, block_lists.lists, address.array)
+    offsets, blocks = _blocks(building, block_lists.lists, address.built())
     segments = Segments(
-        device=device.array,
-        address=address.array,
-        total_size=sizes["total_size"].array,
-        allocated_size=sizes["allocated_size"].array,
-        active_size=sizes["active_size"].array,
-        requested_size=sizes["requested_size"].array,
-        stream=stream.array,
-        is_small=kind.array == SegmentType.SMALL,
-        pool_id=pool_id.array,
-        is_expandable=is_expandable.array,
-        stack=stack.array,
+        device=device.built(),
+        address=address.built(),
+        total_size=sizes["total_size"].built(),
+        allocated_size=sizes["allocated_size"].built(),
+        active_size=sizes["active_size"].built(),
+        requested_size=sizes["requested_size"].built(),
+        stream=stream.built(),
+        is_small=kind.built() == SegmentType.SMALL,
+        pool_id=pool_id.pairs(),
+        is_expandable=is_expandable.built(),
+        stack=stack.built(),
         block_offsets=offsets,
         layout=layout,
     )
@@ -90,32 +90,34 @@ def _blocks(
     layout = building.fill(rows, {column.key: column for column in columns}, ("size", "state"))
     offsets = np.array(rows.starts, np.int64)
     segment = np.repeat(np.arange(len(lists), dtype=np.int32), np.diff(offsets))
+    without = [index for index, keys in enumerate(layout.shapes) if "address" not in keys]
+    addresses = address.built()
+    if without:
+        follows = np.flatnonzero(np.isin(layout.shape, without))
+        addresses = addresses.copy()
+        addresses[follows] = _following(size.built(), offsets, segment[follows], follows)
+        addresses[follows] += segment_address[segment[follows]]
     blocks = Blocks(
-        address=address.array,
-        size=size.array,
-        requested_size=requested_size.array,
-        state=state.array,
-        stack=stack.array,
+        address=addresses,
+        size=size.built(),
+        requested_size=requested_size.built(),
+        state=state.built(),
+        stack=stack.built(),
         segment=segment,
         layout=layout,
     )
-    _place_blocks(blocks, offsets, segment_address)
     return offsets, blocks
 
 
-def _place_blocks(
-    blocks: Blocks, offsets: NDArray[np.int64], segment_address: NDArray[np.uint64]
-) -> None:
-    """Give blocks without an address the one behind the block before them."""
-    without = [index for index, keys in enumerate(blocks.layout.shapes) if "address" not in keys]
-    rows = np.flatnonzero(np.isin(blocks.layout.shape, without))
-    if not len(rows):
-        return
-    ends = np.cumsum(blocks.size)
-    starts = ends - blocks.size
-    first = offsets[blocks.segment[rows]]
-    within = (starts[rows] - starts[first]).astype(np.uint64)
-    blocks.address[rows] = segment_address[blocks.segment[rows]] + within
+def _following(
+    sizes: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    segments: NDArray[np.int32],
+    rows: NDArray[np.intp],
+) -> NDArray[np.uint64]:
+    """How far behind the begin of its segment each of these blocks begins."""
+    starts = np.cumsum(sizes) - sizes
+    return (starts[rows] - starts[offsets[segments]]).astype(np.uint64)
 
 
 class BlockRows(TableRows):

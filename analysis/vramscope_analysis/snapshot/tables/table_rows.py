@@ -97,12 +97,12 @@ class TableRows:
             span = part.span(run.start, run.start + run.count)
             if span.start == span.stop:
                 continue
-            places = part.rows[span]
             offset = self._count - run.start
-            first, last = int(places[0]) + offset, int(places[-1]) + offset
-            positions: Positions = slice(first, last + 1)
-            if last - first >= len(places):
-                positions = places.astype(np.intp) + offset
+            positions: Positions = slice(span.start + offset, span.stop + offset)
+            if part.rows is not None:
+                positions = part.places(span) + offset
+                if positions[-1] - positions[0] < len(positions):
+                    positions = slice(int(positions[0]), int(positions[-1]) + 1)
             runs = self._runs.setdefault(part.keys, [])
             if not (runs and runs[-1].extend(part, span, positions)):
                 runs.append(RunRows(part, span, positions))
