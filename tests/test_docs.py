@@ -89,7 +89,7 @@ def test_every_option_and_setting_of_replay_is_documented(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     from vramscope.cli import main
-    from vramscope_analysis.allocator.settings_text import OPTION_SINCE
+    from vramscope_analysis.allocator.settings_parser import OPTION_SINCE
 
     with pytest.raises(SystemExit):
         main(["replay", "--help"])

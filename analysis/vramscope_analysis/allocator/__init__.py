@@ -5,7 +5,6 @@ from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.errors import OutOfMemoryError
 from vramscope_analysis.allocator.events import EventCallback, PoolId
 from vramscope_analysis.allocator.model import CachingAllocator
-from vramscope_analysis.allocator.restoring import restore
 from vramscope_analysis.allocator.settings import AllocatorSettings
 from vramscope_analysis.allocator.settings_forms import (
     settings_dict,
@@ -13,7 +12,7 @@ from vramscope_analysis.allocator.settings_forms import (
     settings_text,
     snapshot_settings,
 )
-from vramscope_analysis.allocator.settings_text import (
+from vramscope_analysis.allocator.settings_parser import (
     SettingsError,
     changed_settings,
     parse_settings,
@@ -43,7 +42,6 @@ __all__ = [
     "changed_settings",
     "memory_summary",
     "parse_settings",
-    "restore",
     "settings_dict",
     "settings_from_snapshot",
     "settings_text",

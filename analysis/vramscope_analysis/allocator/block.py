@@ -62,7 +62,7 @@ class Block:
 
     @property
     def is_split(self) -> bool:
-        """Whether the segment holds other blocks beside this one."""
+        """Whether the segment holds other blocks beside this one (``is_split``)."""
         return self.prev is not None or self.next is not None
 
     @property

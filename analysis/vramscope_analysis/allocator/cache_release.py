@@ -5,7 +5,7 @@ from __future__ import annotations
 from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.device_memory import DeviceMemory
 from vramscope_analysis.allocator.expandable_memory import ExpandableMemory
-from vramscope_analysis.allocator.pool import BlockPool
+from vramscope_analysis.allocator.pool import BlockPool, set_order
 from vramscope_analysis.allocator.settings import UNLIMITED, AllocatorSettings
 
 
@@ -86,6 +86,6 @@ def collect_garbage(pool: BlockPool, excess_bytes: int, device: DeviceMemory) ->
             if not block.segment.is_expandable:
                 old.append(block)
         freed = bool(old)
-        for block in sorted(old, key=lambda block: (block.stream, block.free_key)):
+        for block in sorted(old, key=set_order):
             released_bytes += block.size_bytes
             device.release(block)

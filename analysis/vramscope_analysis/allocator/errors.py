@@ -1,4 +1,4 @@
-"""What the model raises."""
+"""The error of a request that does not fit."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from __future__ import annotations
 class OutOfMemoryError(Exception):
     """The request does not fit, even after every free segment went back to the device.
 
-    ``allowed_bytes`` is the cap that bound (the capacity when none was set), ``free_bytes`` what
-    the device had left (``device_free`` of the real error);
-    ``largest_free_bytes`` is the largest cached block that the request could have used.
-    ``is_rejection`` says that ``throw_on_cudamalloc_oom`` stopped the request before the device
-    was asked: such an error is in no trace and not in ``num_ooms``.
+    Args:
+        requested_bytes: what the program asked for.
+        segment_bytes: what the device was asked for.
+        capacity_bytes: memory of the device.
+        allowed_bytes: the limit of the process; the capacity if none was set.
+        reserved_bytes: held from the device.
+        allocated_bytes: of that, in blocks that are handed out.
+        largest_free_bytes: the largest cached block of the request's pool and stream.
+        stream: stream of the request.
+        is_rejection: ``throw_on_cudamalloc_oom`` stopped the request before the device was asked:
+            such an error is in no trace and not in ``num_ooms``.
     """
 
     def __init__(
@@ -42,5 +48,5 @@ class OutOfMemoryError(Exception):
 
     @property
     def free_bytes(self) -> int:
-        """What the device had left."""
+        """What the device had left (``device_free`` of a trace entry)."""
         return self.capacity_bytes - self.reserved_bytes

@@ -204,11 +204,14 @@ class CachingAllocator(Readings):
         self._state.change_settings(settings)
 
     def set_limit(self, limit_bytes: int | None) -> None:
-        """Change the process's own cap. Nothing is released until the next request."""
+        """Change the process's own cap (``allowed_memory_maximum``).
+
+        Nothing is released until the next request that finds no free block.
+        """
         self._state.change_limit(limit_bytes)
 
     def set_memory_fraction(self, fraction: float) -> None:
-        """Set the cap as a part of the device (``set_per_process_memory_fraction``).
+        """Set the cap as a part of the device (``setMemoryFraction``).
 
         Raises:
             ValueError: not from 0 to 1, or the device has no end.

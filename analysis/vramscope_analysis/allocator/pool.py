@@ -109,10 +109,10 @@ class BlockPool:
 
     def whole_in_order(self) -> list[Block]:
         """The free blocks that are a segment of their own, in set order."""
-        return sorted(self.whole, key=lambda block: (block.stream, block.free_key))
+        return sorted(self.whole, key=set_order)
 
     def age(self, block: Block) -> int:
-        """Searches since the block became free (``Block::gc_count``)."""
+        """Searches since the block became free (``gc_count``)."""
         return self.searches - block.gc_count_base
 
     def take_best_fit(
@@ -137,6 +137,11 @@ class BlockPool:
             return None
         self.remove(block)
         return block
+
+
+def set_order(block: Block) -> tuple[int, int]:
+    """Sort key: the place of a free block in PyTorch's set (``BlockComparatorSize``)."""
+    return block.stream, block.free_key
 
 
 def expandable_size(block: Block) -> int:

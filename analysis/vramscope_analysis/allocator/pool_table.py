@@ -16,8 +16,8 @@ _LEAST_SLOTS: Final = 4
 class PoolTable(Generic[Value]):
     """Values by pool id, walked as a ``ska::flat_hash_map`` is.
 
-    The table is at most half full and never shrinks. Keys of one slot follow each other as they
-    were inserted; a key goes into the slot that the top bits of its hash say.
+    The table is at most half full and never shrinks. The top bits of its hash (``MempoolIdHash``,
+    then Fibonacci hashing) say the slot of a key; keys of one slot keep the order of insertion.
     """
 
     def __init__(self) -> None:

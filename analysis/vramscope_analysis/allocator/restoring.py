@@ -1,11 +1,11 @@
-"""A state that a snapshot shows, put into a model: where a replay begins if not with nothing."""
+"""Puts the state that a snapshot shows into an empty model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import gcd
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from vramscope_analysis.allocator.active_blocks import ActiveBlocks
 from vramscope_analysis.allocator.address_space import FirstFitAddresses
@@ -15,9 +15,6 @@ from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID, BlockPool
 from vramscope_analysis.allocator.segment import ExpandableSegment, Segment
 from vramscope_analysis.allocator.segment_entry import BlockEntry, SegmentEntry, read_segments
 from vramscope_analysis.allocator.state import AllocatorState
-
-if TYPE_CHECKING:
-    from vramscope_analysis.allocator.model import CachingAllocator
 
 Members: TypeAlias = list[SegmentEntry]
 """What one segment of the model is made of: one plain segment, or all pieces of one range."""
@@ -177,11 +174,6 @@ class Restoration:
         addresses = self._state.addresses
         if isinstance(addresses, FirstFitAddresses):
             addresses.occupy(address, size_bytes)
-
-
-def restore(model: CachingAllocator, segments: Iterable[Mapping[str, Any]]) -> dict[int, Block]:
-    """Fill an empty model with the state of a snapshot (``CachingAllocator.restore``)."""
-    return model.restore(segments)
 
 
 def _groups_of(entries: list[SegmentEntry]) -> dict[int, Members]:

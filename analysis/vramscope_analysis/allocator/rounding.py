@@ -9,7 +9,7 @@ from vramscope_analysis.allocator.settings import POWER2_DIVISION_SLOTS, Allocat
 MIN_BLOCK_BYTES: Final = 512
 """``kMinBlockSize``: every block size is a multiple of it."""
 SMALL_BYTES: Final = 1 << 20
-"""``kSmallSize``: the largest block of the small pool."""
+"""``kSmallSize``: the largest request that the small pool serves (``get_pool``)."""
 SMALL_SEGMENT_BYTES: Final = 2 << 20
 """``kSmallBuffer``: the segment size of the small pool."""
 MIN_LARGE_ALLOC_BYTES: Final = 10 << 20
@@ -49,11 +49,6 @@ def round_size(size_bytes: int, settings: AllocatorSettings) -> int:
     if divisions > 1 and size_bytes > MIN_BLOCK_BYTES * divisions:
         return round_to_power2_division(size_bytes, divisions)
     return round_up(size_bytes, MIN_BLOCK_BYTES)
-
-
-def is_small_size(block_bytes: int) -> bool:
-    """Whether a rounded size belongs to the small pool (``get_pool``)."""
-    return block_bytes <= SMALL_BYTES
 
 
 def segment_size(block_bytes: int, settings: AllocatorSettings) -> int:

@@ -1,4 +1,4 @@
-"""Other forms of the settings: as text for the environment, by name, as in a snapshot."""
+"""The settings written as text for the environment, by option name, and as in a snapshot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vramscope_analysis.allocator.settings import (
     UNLIMITED,
     AllocatorSettings,
 )
-from vramscope_analysis.allocator.settings_text import SettingsError, parse_settings
+from vramscope_analysis.allocator.settings_parser import SettingsError, parse_settings
 
 CONF_KEY: Final = "PYTORCH_CUDA_ALLOC_CONF"
 """Where a snapshot keeps the text that the options were last set with."""

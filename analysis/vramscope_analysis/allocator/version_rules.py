@@ -37,15 +37,17 @@ class VersionRules:
     Args:
         tie_break: order of free blocks of one size.
         pool_fallback: when ``use_on_oom`` pools help out.
-        newest_scope_first: of several begun scopes the last one gets a request, not the first.
+        newest_scope_first: of several begun scopes the last one gets a request, not the first
+            (``get_pool``).
         only_captures_hold_back: scopes without a capture let events be processed and the cache
-            be released.
+            be released (``malloc``, ``release_cached_blocks``).
         flush_in_scope_fails: ``empty_cache`` raises in a scope, where later releases skip it.
         full_fraction_lifts_limit: a memory fraction of 1 removes the limit, where earlier
-            releases set it to all of the device.
+            releases set it to all of the device (``setMemoryFraction``).
         fraction_is_option: ``per_process_memory_fraction`` is read when the allocator is made.
         pages_by_request: a pool with an allocator of its own gets no expandable segments, and a
-            pool that helps out is searched as if there were none.
+            pool that helps out is searched as if there were none
+            (``AllocParams::is_expandable_segments_active``).
         counts_rejections: ``throw_on_cudamalloc_oom`` and its counter exist.
         counts_private_pools: ``reserved_bytes_by_private_pools`` exists.
     """

@@ -14,7 +14,6 @@ from vramscope_analysis.allocator import (
     FirstFitAddresses,
     OutOfMemoryError,
     Version,
-    restore,
 )
 
 MIB = 1 << 20
@@ -44,7 +43,7 @@ def test_the_state_comes_back_as_it_was() -> None:
         model.free(block)
 
     again = new_model(settings=settings)
-    in_use = restore(again, model.segments())
+    in_use = again.restore(model.segments())
 
     assert again.segments() == model.segments()
     assert current(again) == current(model)
@@ -94,7 +93,7 @@ def test_a_restored_model_goes_on_as_the_first_one(
     live: list[Block] = []
     apply(model, live, before)
     again = new_model(version=version)
-    in_use = restore(again, model.segments())
+    in_use = again.restore(model.segments())
 
     restored = [in_use[block.address] for block in live]
 
@@ -124,7 +123,7 @@ def test_a_range_comes_back_with_its_gaps() -> None:
         segment["range_address"] = 0
 
     again = new_model(settings=EXPANDABLE, capacity_bytes=400 * MIB)
-    restore(again, segments)
+    again.restore(segments)
 
     assert again.segments() == model.segments()
     assert current(again) == current(model)
@@ -148,7 +147,7 @@ def test_a_range_comes_back_with_its_gaps() -> None:
 def test_a_range_begins_at_its_lowest_piece_if_nothing_else_is_known() -> None:
     model = expandable_state()
     again = new_model(settings=EXPANDABLE, capacity_bytes=None)
-    restore(again, model.segments())
+    again.restore(model.segments())
 
     assert again.segments() == model.segments()
     # 40 to 60 is the first gap now; what comes behind the range's last page is free as well.
@@ -160,7 +159,7 @@ def test_a_range_begins_at_its_lowest_piece_if_nothing_else_is_known() -> None:
 def test_a_range_ends_before_the_next_one() -> None:
     model = expandable_state()
     again = new_model(settings=EXPANDABLE, capacity_bytes=None)
-    restore(again, model.segments())
+    again.restore(model.segments())
     starts = sorted(segment["address"] for segment in again.segments())
 
     # The small range lies behind the large one: what does not fit between has a new range.
@@ -177,7 +176,7 @@ def test_the_size_of_pages_may_be_told(page_bytes: int | None, unmapped: int) ->
     segments = [{**segment, "page_bytes": page_bytes} for segment in model.segments()]
 
     again = new_model(settings=EXPANDABLE, capacity_bytes=400 * MIB)
-    restore(again, segments)
+    again.restore(segments)
     again.empty_cache()
 
     assert model.reserved_bytes - again.reserved_bytes == unmapped * MIB
@@ -189,7 +188,7 @@ def test_pages_of_another_size_than_the_option_says_fit_the_pieces() -> None:
     again = new_model(
         settings=AllocatorSettings(expandable_segments=True, large_segment_bytes=64 * MIB)
     )
-    restore(again, model.segments())
+    again.restore(model.segments())
 
     again.malloc(15 * MIB)
 
@@ -205,7 +204,7 @@ def test_the_age_of_memory_orders_equal_blocks() -> None:
         for segment, age in zip(segments, ages.values(), strict=False):
             segment["registration"] = age
         again = new_model(version=(2, 13))
-        restore(again, segments)
+        again.restore(segments)
         return again
 
     assert restored().malloc(20 * MIB).address == 0
@@ -222,7 +221,7 @@ def test_the_age_of_blocks_orders_equal_ones() -> None:
         segments = first.segments()
         told = [{**b, "registration": n} for b, n in zip(segments[0]["blocks"], ages, strict=True)]
         again = new_model(version=(2, 12))
-        restore(again, [{**segments[0], "blocks": told}])
+        again.restore([{**segments[0], "blocks": told}])
         return [again.malloc(512).address for _ in range(3)]
 
     assert taken([None] * 7) == [0, 1024, 2048]
@@ -234,7 +233,7 @@ def test_a_restored_pool_lives_as_long_as_its_blocks() -> None:
     model = new_model()
     model.malloc(1, pool_id=(0, 1))
     again = new_model()
-    restore(again, model.segments())
+    again.restore(model.segments())
 
     again.release_pool((0, 1))
     again.empty_cache()
@@ -250,20 +249,20 @@ def test_what_lies_between_two_pieces_parts_them() -> None:
     plain["blocks"] = [{"size": 10 * MIB, "state": "inactive"}]
 
     again = new_model(settings=EXPANDABLE, capacity_bytes=None)
-    restore(again, [*segments, plain])
+    again.restore([*segments, plain])
 
     # The gap at 40 is no part of a range any more.
     assert [again.malloc(20 * MIB).address // MIB for _ in range(2)] == [60, 100]
     bad = {**segments[1], "range_address": 50 * MIB}
     with pytest.raises(ValueError, match="expected a range_address of at least 0x3700000"):
-        restore(new_model(), [segments[0], plain, bad])
+        new_model().restore([segments[0], plain, bad])
 
 
 def test_new_segments_lie_beside_the_restored_ones() -> None:
     first = new_model(addresses=FirstFitAddresses(100 * MIB))
     first.malloc(30 * MIB)
     again = new_model(addresses=FirstFitAddresses(80 * MIB))
-    restore(again, first.segments())
+    again.restore(first.segments())
 
     assert again.malloc(40 * MIB).address == 130 * MIB
     assert again.malloc(20 * MIB).address == 80 * MIB
@@ -274,4 +273,4 @@ def test_only_an_empty_model_is_filled() -> None:
     model.malloc(1)
 
     with pytest.raises(ValueError, match="expected an empty model, got one that holds 2097152"):
-        restore(model, model.segments())
+        model.restore(model.segments())

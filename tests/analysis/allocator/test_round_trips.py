@@ -20,7 +20,7 @@ from tests.support.allocator_calls import (
 from tests.support.allocator_invariants import Event, check_counters, check_free_sets
 from tests.support.allocator_traces import flatten
 from tests.support.made_recordings import recording_of
-from vramscope_analysis.allocator import AllocatorSettings, Block, CachingAllocator, restore
+from vramscope_analysis.allocator import AllocatorSettings, Block, CachingAllocator
 from vramscope_analysis.allocator.events import PoolId
 from vramscope_analysis.replay import replay_recorded
 
@@ -131,7 +131,7 @@ def test_a_restored_allocator_goes_on_alike(
         capacity_bytes, chosen, version=version, addresses=NextAddresses(addresses.start)
     )
 
-    found = restore(other, model.segments())
+    found = other.restore(model.segments())
 
     assert comparable(other.segments()) == comparable(model.segments())
     assert {block.address for block in live} == set(found)

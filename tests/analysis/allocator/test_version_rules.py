@@ -8,14 +8,10 @@ from vramscope_analysis.allocator.version_rules import (
     PoolFallback,
     TieBreak,
     Version,
-    VersionRules,
     rules_of,
 )
 
-
-@pytest.mark.parametrize("version", [(2, minor) for minor in range(4, 15)])
-def test_every_release_has_rules(version: Version) -> None:
-    assert isinstance(rules_of(version), VersionRules)
+VERSIONS: list[Version] = [(2, minor) for minor in range(4, 15)]
 
 
 @pytest.mark.parametrize("version", [(2, 3), (2, 15), (1, 13), (3, 0)])
@@ -41,3 +37,27 @@ def test_what_changed_when(version: Version, tie_break: TieBreak, fallback: Pool
     rules = rules_of(version)
 
     assert (rules.tie_break, rules.pool_fallback) == (tie_break, fallback)
+
+
+@pytest.mark.parametrize(
+    ("rule", "since"),
+    [
+        ("newest_scope_first", (2, 10)),
+        ("only_captures_hold_back", (2, 13)),
+        ("full_fraction_lifts_limit", (2, 10)),
+        ("fraction_is_option", (2, 10)),
+        ("pages_by_request", (2, 10)),
+        ("counts_rejections", (2, 12)),
+        ("counts_private_pools", (2, 13)),
+    ],
+)
+def test_rules_that_came_and_stayed(rule: str, since: Version) -> None:
+    following = [version for version in VERSIONS if getattr(rules_of(version), rule)]
+
+    assert following == [version for version in VERSIONS if version >= since]
+
+
+def test_a_flush_in_a_scope_fails_up_to_2_7() -> None:
+    failing = [version for version in VERSIONS if rules_of(version).flush_in_scope_fails]
+
+    assert failing == [(2, 4), (2, 5), (2, 6), (2, 7)]

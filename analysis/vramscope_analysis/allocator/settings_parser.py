@@ -1,4 +1,4 @@
-"""Options as text, in the form of ``PYTORCH_CUDA_ALLOC_CONF``: read and written."""
+"""Reads the text of ``PYTORCH_CUDA_ALLOC_CONF``, as each release of torch does."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def changed_settings(
 
 
 class _Reader:
-    """Goes along the tokens of one text (``ConfigTokenizer``)."""
+    """Reads the tokens of one text in turn (``ConfigTokenizer``)."""
 
     def __init__(self, text: str, base: AllocatorSettings, version: Version) -> None:
         self._tokens: list[str] = _TOKEN.findall(re.sub(r"\s", "", text))
