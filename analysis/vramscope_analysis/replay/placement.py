@@ -101,8 +101,8 @@ class RecordedAddresses:
                 self._taken.add(address)
                 self._ranges[address] = address + recorded_bytes
                 return address
-        address = self._next_range()
-        return self._synthetic.reserve_range(size_bytes) if address is None else address
+        following = self._next_range()
+        return self._synthetic.reserve_range(size_bytes) if following is None else following
 
     def release_range(self, address: int, size_bytes: int) -> None:
         """An expandable segment is gone."""
