@@ -85,12 +85,11 @@ def _answer(options: argparse.Namespace, bar: ProgressBar) -> dict[str, Any]:
     given: dict[str, Any] = {"capacity_bytes": capacity_bytes, "limit_bytes": limit_bytes}
 
     report = replay_recorded(recording, version=version, progress=bar.stage("replaying"))
-    prediction = predict(
-        recording, settings, version=version, progress=bar.stage("predicting"), **given
-    )
+    given["version"] = report.version
+    prediction = predict(recording, settings, progress=bar.stage("predicting"), **given)
     advice = None
     if options.advise:
-        advice = advise(recording, version=version, progress=bar.stage("trying settings"), **given)
+        advice = advise(recording, progress=bar.stage("trying settings"), **given)
     return {
         "source": options.snapshot,
         "changed_settings": changes,

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from vramscope_analysis.allocator import Version
 from vramscope_analysis.replay.capacity import Capacity, infer_capacity, search_capacity
 from vramscope_analysis.replay.comparison import Mismatch
 from vramscope_analysis.replay.initial_state import InitialState
 from vramscope_analysis.replay.recorded_replay import Progress, RecordedReplay
-from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
 
 TIE_BREAKS: Final[tuple[Version, ...]] = ((2, 11), (2, 12), (2, 14))
@@ -90,7 +91,8 @@ def replay_recorded(
 
     Args:
         recording: the job.
-        version: torch release to follow; None is the newest that writes such a snapshot.
+        version: torch release to follow; None is the newest that writes such a snapshot, or
+            else one that was shown by what it did to have written it.
         capacity_bytes: what the device had.
         limit_bytes: the process's own limit below that. If neither is given, both are what the
             recording shows; if one is, the other is none.
@@ -111,7 +113,9 @@ def replay_recorded(
             capacity = better
             replay = RecordedReplay(recording, capacity, version=followed)
             replay.advance(progress=progress)
-    fitting = _fitting_versions(replay, capacity, followed) if replay.misplaced else []
+    fitting = _fitting_replays(replay, capacity) if replay.misplaced else []
+    if version is None and fitting and not fitting[0].misplaced:
+        replay, fitting = fitting[0], []
     comparison, events = replay.comparison, recording.events
     return ReplayReport(
         events=len(events),
@@ -122,8 +126,8 @@ def replay_recorded(
         unknown_frees=replay.unknown_frees,
         final_mismatches=comparison.final_mismatches,
         first_mismatches=comparison.first,
-        version=followed,
-        fitting_versions=fitting,
+        version=replay.model.version,
+        fitting_versions=[other.model.version for other in fitting],
         capacity=capacity,
         counters=replay.model.memory_stats(),
         recorded_peak_reserved_bytes=recording.peak_reserved_bytes,
@@ -132,18 +136,21 @@ def replay_recorded(
     )
 
 
-def _fitting_versions(
-    replay: RecordedReplay, capacity: Capacity, followed: Version
-) -> list[Version]:
-    """Releases with another tie-break under which less differs."""
-    found: list[tuple[int, Version]] = []
+def _fitting_replays(replay: RecordedReplay, capacity: Capacity) -> list[RecordedReplay]:
+    """The replay under other tie-breaks, best first, where less differs.
+
+    A key that is in the snapshot rules older releases out; one that lacks is no proof.
+    """
+    recording, followed = replay.recording, replay.model.version
+    oldest, _newest = recording.versions
+    found: list[RecordedReplay] = []
     for version in TIE_BREAKS:
-        if tie_break(version) != tie_break(followed):
-            other = RecordedReplay(replay.recording, capacity, version=version)
+        if version >= oldest and tie_break(version) != tie_break(followed):
+            other = RecordedReplay(recording, capacity, version=version)
             other.advance()
             if other.misplaced < replay.misplaced:
-                found.append((other.misplaced, version))
-    return [version for _misplaced, version in sorted(found)]
+                found.append(other)
+    return sorted(found, key=lambda other: other.misplaced)
 
 
 def tie_break(version: Version) -> Version:

@@ -55,6 +55,23 @@ def test_the_release_that_recorded_is_found_by_what_fits(version: tuple[int, int
             assert report.fitting_versions[0] == version
 
 
+@pytest.mark.parametrize("version", [(2, 12), (2, 14)])
+def test_without_a_told_release_the_one_that_fits_is_followed(version: tuple[int, int]) -> None:
+    report = replay_recorded(busy_job(version).recording())
+
+    assert report.is_exact
+    assert (tie_break(report.version), report.fitting_versions) == (version, [])
+
+
+def test_a_release_that_lacks_a_key_of_the_snapshot_is_not_named() -> None:
+    recording = busy_job((2, 12)).recording()
+    assert recording.versions[0] == (2, 12)
+
+    report = replay_recorded(recording, version=(2, 14))
+
+    assert report.fitting_versions == [(2, 12)]
+
+
 def test_each_release_has_one_tie_break() -> None:
     assert [tie_break((2, minor)) for minor in (4, 10, 11, 12, 13, 14)] == [
         (2, 11),
