@@ -57,9 +57,15 @@ def _made_with(answer: Answer) -> str:
     oldest, newest = answer["torch_versions_that_fit"]
     version = answer["torch_version"]
     guess = ""
-    if answer["torch_version_is_guessed"] and oldest != newest:
+    if answer["torch_version_is_guessed"] and _release(version) > _release(newest):
+        guess = f" (guessed from the blocks that it chose; its keys are those of {newest})"
+    elif answer["torch_version_is_guessed"] and oldest != newest:
         guess = f" (guessed; {oldest} to {newest} write such snapshots)"
     return f"torch {version}{guess}, {_settings(answer['recorded_settings_text'])}"
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def _beginning(answer: Answer) -> str:

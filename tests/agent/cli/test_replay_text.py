@@ -110,6 +110,11 @@ def test_it_says_what_was_recorded() -> None:
     ]
     told = {"torch_version_is_guessed": False, "recorded_settings_text": "max_split_size_mb:64"}
     assert words("made with", **told) == ["torch 2.11, max_split_size_mb:64"]
+    by_choices = {"torch_version": "2.14", "torch_versions_that_fit": ["2.12", "2.12"]}
+    assert words("made with", **by_choices) == [
+        "torch 2.14 (guessed from the blocks that it chose; its keys are those of 2.12), "
+        "default settings"
+    ]
 
 
 def test_a_recording_that_lacks_its_beginning_says_how_much_is_known() -> None:
