@@ -12,8 +12,9 @@ from vramscope_analysis.allocator import (
     AllocatorSettings,
     CachingAllocator,
     FirstFitAddresses,
+    Version,
 )
-from vramscope_analysis.replay.recording import Events, Recording, Version
+from vramscope_analysis.replay.recording import Events, Recording
 from vramscope_analysis.snapshot import Action
 
 KIB = 1 << 10

@@ -1,5 +1,6 @@
 """Recorded jobs replayed through the model of the allocator: as they were, and as they might be."""
 
+from vramscope_analysis.allocator import Version
 from vramscope_analysis.replay.advice import Advice, advise, recommended
 from vramscope_analysis.replay.capacity import Capacity, infer_capacity
 from vramscope_analysis.replay.comparison import Mismatch
@@ -8,7 +9,7 @@ from vramscope_analysis.replay.live_blocks import LiveBlock, live_blocks
 from vramscope_analysis.replay.prediction import predict
 from vramscope_analysis.replay.prediction_result import End, Moment, OutOfMemory, Prediction
 from vramscope_analysis.replay.recorded_replay import RecordedReplay
-from vramscope_analysis.replay.recording import Events, Recording, Version
+from vramscope_analysis.replay.recording import Events, Recording
 from vramscope_analysis.replay.replaying import ReplayReport, replay_recorded
 from vramscope_analysis.replay.steps import Annotation, Steps
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from vramscope_analysis.allocator import AllocatorSettings, settings_text
+from vramscope_analysis.allocator import AllocatorSettings, Version, settings_text
 from vramscope_analysis.allocator.settings import MIB, POWER2_DIVISION_SLOTS, UNLIMITED
 from vramscope_analysis.replay.capacity import infer_capacity
 from vramscope_analysis.replay.prediction import Prediction, predict
 from vramscope_analysis.replay.recorded_replay import Progress
-from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.recording import Recording
 
 MAX_SPLIT_SIZES_MIB: Final = (32, 64, 128, 256, 512)
 POWER2_DIVISIONS: Final = (2, 4, 8, 16)

@@ -15,14 +15,12 @@ from vramscope_analysis.allocator.rounding import (
     SMALL_SEGMENT_BYTES,
     round_size,
 )
+from vramscope_analysis.allocator.version_rules import TieBreak, tie_break_of
 from vramscope_analysis.replay.held_memory import HeldSegment, pool_of
 from vramscope_analysis.replay.pools import PoolId, pool_id
-from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.uncertain_block import Group, UncertainBlock
 from vramscope_analysis.snapshot import Action
-
-TIES_BY_ADDRESS: Final[Version] = (2, 11)
-"""Last release that takes the lowest of equal blocks (``BlockComparatorSize``)."""
 
 OF_BLOCKS: Final = (Action.ALLOC, Action.FREE_COMPLETED, Action.OOM)
 OF_SEGMENTS: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE)
@@ -92,7 +90,7 @@ class _LargePool:
     ) -> None:
         self._events = recording.events
         self._settings = recording.settings
-        self._breaks_ties_by_address = recording.version <= TIES_BY_ADDRESS
+        self._breaks_ties_by_address = tie_break_of(recording.version) is TieBreak.ADDRESS
         self._only_pool = _only_pool(recording)
         segments = [s for s in held if not s.is_small and not s.is_expandable]
         self._segment_starts = [segment.address for segment in segments]

@@ -45,7 +45,7 @@ class Calls:
     Args:
         operations: one of the constants above.
         events: position of the entry that shows the call; never falls.
-        addresses: recorded address of the block: its name, so to say.
+        addresses: recorded address of the block, which stands for the block.
         sizes: bytes as requested.
         streams: handle of the stream.
         pools: index into ``pool_ids``; None if all belong to the default pool.

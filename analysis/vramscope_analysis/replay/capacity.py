@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from vramscope_analysis.allocator import Version
 from vramscope_analysis.replay.capacity_bounds import (
     Capacity,
     bounded,
@@ -13,7 +14,7 @@ from vramscope_analysis.replay.capacity_bounds import (
 )
 from vramscope_analysis.replay.capacity_search import CapacitySearch
 from vramscope_analysis.replay.flushes import flushes_of
-from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
 
 __all__ = ["Capacity", "infer_capacity", "search_capacity"]

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from vramscope_analysis.allocator import Version
 from vramscope_analysis.replay.capacity_bounds import Capacity, inferred
 from vramscope_analysis.replay.comparison import SegmentMismatch
 from vramscope_analysis.replay.flushes import Flush, flushes_of
 from vramscope_analysis.replay.placement import SegmentEvent
 from vramscope_analysis.replay.recorded_replay import RecordedReplay
-from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.recording import Recording
 
 MAX_TRIALS: Final = 40
 """Replays that a search may take; each ends where it first differs from the recording."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,7 @@ from vramscope_analysis.allocator.rounding import (
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
 
-REQUESTS = (Action.ALLOC, Action.OOM)
-TAKES = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
+TAKES: Final = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
+from vramscope_analysis.allocator.version_rules import TieBreak, tie_break_of
 from vramscope_analysis.replay.expandable_ranges import range_addresses
 from vramscope_analysis.replay.held_memory import HeldSegment
 from vramscope_analysis.replay.past_blocks import PastBlocks
-from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.registration_order import Registrations
 from vramscope_analysis.replay.undo import ALLOC, FREE_REQUESTED, Undo
 from vramscope_analysis.replay.unknown_pools import UnknownPools
-
-REGISTRATIONS_COUNT: Final[Version] = (2, 12)
-"""First release in which the age of memory decides between equal free blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +57,6 @@ class InferredState:
     unseen_segments: int = 0
     misfits: int = 0
     impossible: int = 0
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether nothing was guessed and nothing is contradictory."""
-        return not (self.guessed_pools or self.guessed_blocks or self.contradictions)
 
     @property
     def contradictions(self) -> int:
@@ -180,7 +173,7 @@ def _segments(
     ranges = range_addresses(recording, past.position, held)
     blocks = past.blocks
     order = None
-    if recording.versions[1] >= REGISTRATIONS_COUNT:
+    if tie_break_of(recording.version) is not TieBreak.ADDRESS:
         order = Registrations(recording, past.position, held, blocks)
     index = 0
     for segment in held:

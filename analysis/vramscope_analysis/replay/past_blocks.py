@@ -16,16 +16,15 @@ from vramscope_analysis.allocator.rounding import (
     SMALL_BYTES,
     round_size,
 )
+from vramscope_analysis.allocator.version_rules import rules_of
 from vramscope_analysis.replay.best_fit import narrow
 from vramscope_analysis.replay.held_memory import HeldSegment
 from vramscope_analysis.replay.pools import DEFAULT_POOL
-from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.uncertain_block import UncertainBlock
 from vramscope_analysis.replay.undo import ALLOC, Contradictions, Live, Undo
 
 NOWHERE: Final = int(np.iinfo(np.uint64).max)
-SPLITS_BY_POOL: Final[Version] = (2, 10)
-"""Since then a pool with an allocator of its own splits as if no segment could expand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +216,7 @@ class PastBlocks:
         if held.is_small or held.is_expandable:
             return 0
         if settings.expandable_segments and (
-            held.pool_id == DEFAULT_POOL or self._recording.version < SPLITS_BY_POOL
+            held.pool_id == DEFAULT_POOL or not rules_of(self._recording.version).pages_by_request
         ):
             return 0
         if rounded_bytes < settings.max_split_size_bytes:

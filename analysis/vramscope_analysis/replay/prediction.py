@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vramscope_analysis.allocator import AllocatorSettings, CachingAllocator, OutOfMemoryError
+from vramscope_analysis.allocator import (
+    AllocatorSettings,
+    CachingAllocator,
+    OutOfMemoryError,
+    Version,
+)
 from vramscope_analysis.replay.calls import MALLOC, OUT_OF_MEMORY, calls_of
 from vramscope_analysis.replay.capacity import Capacity, infer_capacity
 from vramscope_analysis.replay.initial_state import initial_state
@@ -17,7 +22,7 @@ from vramscope_analysis.replay.prediction_result import (
     Reason,
 )
 from vramscope_analysis.replay.recorded_replay import STRIDE, Progress
-from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.replayed_job import ReplayedJob
 from vramscope_analysis.replay.steps import Steps
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from vramscope_analysis.allocator import AllocatorSettings
+from vramscope_analysis.allocator import AllocatorSettings, Version
 from vramscope_analysis.replay.capacity_bounds import Capacity
-from vramscope_analysis.replay.recording import Version
 
 Reason = Literal["out_of_memory", "recorded_out_of_memory"]
 

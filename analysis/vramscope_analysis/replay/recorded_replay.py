@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from vramscope_analysis.allocator import CachingAllocator, OutOfMemoryError
+from vramscope_analysis.allocator import CachingAllocator, OutOfMemoryError, Version
 from vramscope_analysis.replay.calls import EMPTY_CACHE, MALLOC, OUT_OF_MEMORY, calls_of
 from vramscope_analysis.replay.capacity_bounds import Capacity, refusals
 from vramscope_analysis.replay.comparison import Comparison
 from vramscope_analysis.replay.initial_state import InitialState, initial_state
 from vramscope_analysis.replay.placement import RecordedAddresses, SegmentEvent
 from vramscope_analysis.replay.pools import PoolId
-from vramscope_analysis.replay.recording import Recording, Version
+from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.replayed_job import ReplayedJob
 
 Progress = Callable[[int, int], None]
@@ -59,11 +59,6 @@ class RecordedReplay:
         self._next_call = 0
         self._is_compared = False
         self._made: list[SegmentEvent] = []
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the whole recording has been replayed."""
-        return self._next_call == len(self._calls)
 
     @property
     def misplaced(self) -> int:

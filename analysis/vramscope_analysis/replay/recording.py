@@ -10,16 +10,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.allocator import AllocatorSettings, settings_from_snapshot
+from vramscope_analysis.allocator import (
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    AllocatorSettings,
+    Version,
+    settings_from_snapshot,
+)
 from vramscope_analysis.replay.missing_actions import missing_actions
 from vramscope_analysis.replay.steps import Annotation
 from vramscope_analysis.snapshot import Action, Dicts, Snapshot, Trace
-
-Version = tuple[int, int]
-"""A torch release, as (major, minor)."""
-
-OLDEST: Final[Version] = (2, 4)
-NEWEST: Final[Version] = (2, 14)
 
 SEGMENT_CHANGES: Final = {
     Action.SEGMENT_ALLOC: 1,
@@ -161,13 +161,11 @@ class Recording:
 
     @property
     def starts_empty(self) -> bool:
-        """Whether the trace is complete from the first allocation on."""
-        return self.reserved_at_start_bytes == 0
+        """Whether the trace is complete from the first allocation on.
 
-    @property
-    def may_have_wrapped(self) -> bool:
-        """Whether older entries are missing: recording began late, or its ring wrapped."""
-        return not self.starts_empty
+        Otherwise recording began late, or its ring wrapped.
+        """
+        return self.reserved_at_start_bytes == 0
 
     @cached_property
     def reserved_bytes(self) -> NDArray[np.int64]:
@@ -250,8 +248,8 @@ def possible_versions(snapshot: Snapshot) -> tuple[Version, Version]:
         ((2, 14), bool(snapshot.host_segments) or snapshot.host_trace is not None),
     ]
     # A job without named scopes has no annotations, in any version: they say something if there.
-    oldest: Version = (2, 5) if snapshot.annotations else OLDEST
-    newest: Version = NEWEST
+    oldest: Version = (2, 5) if snapshot.annotations else OLDEST_VERSION
+    newest: Version = NEWEST_VERSION
     for version, is_there in signs:
         if is_there:
             oldest = version

@@ -29,8 +29,8 @@ from vramscope_analysis.replay.undo import (
 
 _FOLLOWED: Final = (ALLOC, FREE_COMPLETED, SEGMENT_ALLOC, SEGMENT_FREE)
 
-Group: TypeAlias = tuple[int, PoolId | None, bool]
-"""Stream, pool, and whether it is the small half: blocks of one group compete."""
+Rivals: TypeAlias = tuple[int, PoolId | None, bool]
+"""Stream, pool, and whether it is the small half: blocks that compete for a request."""
 
 
 @dataclass(slots=True)
@@ -76,8 +76,8 @@ class Registrations:
         self._pieces: dict[int, _Piece] = {}
         self._free: set[int] = set()
         self._free_ends: dict[int, int] = {}
-        self._by_size: defaultdict[tuple[Group, int], set[int]] = defaultdict(set)
-        self._groups: dict[int, Group] = {}
+        self._by_size: defaultdict[tuple[Rivals, int], set[int]] = defaultdict(set)
+        self._groups: dict[int, Rivals] = {}
         self._new_segment: int | None = None
         self._earlier_segments: defaultdict[int, set[int]] = defaultdict(set)
         self._earlier_blocks: defaultdict[int, set[int]] = defaultdict(set)

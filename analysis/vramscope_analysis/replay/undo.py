@@ -60,7 +60,7 @@ class Undo:
 
     Undoing an ``alloc`` makes its block free, undoing a ``free_completed`` makes one pending,
     undoing its ``free_requested`` makes it allocated; segments likewise. The sizes of blocks that
-    are not there at the end do not come out of this (``block_sizes`` infers them).
+    are not there at the end do not come out of this (:class:`PastBlocks` infers them).
 
     Args:
         recording: its segments are the state to begin with.
@@ -189,7 +189,7 @@ class Undo:
         return int(events.actions[index]), int(events.addresses[index]), int(events.sizes[index])
 
     def _undo(self, start: int, end: int) -> None:
-        """Undo the entries from ``start`` up to ``end``: the inner loop of everything here."""
+        """Undo the entries from ``start`` up to ``end``."""
         events = self._events
         columns = (events.actions, events.addresses, events.sizes)
         entries = zip(*(column[start:end][::-1].tolist() for column in columns), strict=True)

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from tests.support.made_recordings import BASE, KIB, MIB, Entry, entry, recording_of, segment
 from tests.support.made_recordings import block as block_of
-from vramscope_analysis.allocator import AllocatorSettings
+from vramscope_analysis.allocator import AllocatorSettings, Version
 from vramscope_analysis.replay.best_fit import narrow
 from vramscope_analysis.replay.held_memory import HeldSegment
-from vramscope_analysis.replay.recording import Version
 from vramscope_analysis.replay.uncertain_block import UncertainBlock
 
 FREED_AT = 99

@@ -39,7 +39,6 @@ def test_a_complete_recording_begins_with_nothing() -> None:
     assert state.is_complete
     assert (state.position, state.segments) == (0, [])
     assert state.inferred == InferredState()
-    assert state.inferred.is_certain
 
 
 def test_segments_have_pytorchs_structure() -> None:
@@ -115,7 +114,6 @@ def test_a_segment_that_was_given_back_is_made_again() -> None:
         inferred_blocks=1,
         inferred_bytes=512,
     )
-    assert not state.inferred.is_certain
 
 
 def test_expandable_segments_say_where_their_range_begins() -> None:
@@ -130,7 +128,6 @@ def test_guessed_sizes_are_counted_with_their_error() -> None:
     inferred = initial_state(recording_of(lifetime(0, 3 * MIB)[1:], end)).inferred
     assert (inferred.guessed_blocks, inferred.guessed_bytes) == (1, 3 * MIB)
     assert inferred.uncertain_bytes == MIB
-    assert not inferred.is_certain
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from tests.support.made_recordings import (
     recording_of,
     segment,
 )
-from vramscope_analysis.allocator import AllocatorSettings
+from vramscope_analysis.allocator import AllocatorSettings, Version
 from vramscope_analysis.replay.past_blocks import PastBlock, PastBlocks
-from vramscope_analysis.replay.recording import Version
 from vramscope_analysis.replay.undo import Undo
 from vramscope_analysis.replay.unknown_pools import UnknownPools
 

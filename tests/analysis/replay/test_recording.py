@@ -60,7 +60,6 @@ def test_missing_entries_show_in_what_the_others_do_not_account_for() -> None:
     recording = recording_of(plain)
 
     assert recording.reserved_at_start_bytes == 60 * MIB
-    assert recording.may_have_wrapped
     assert not recording.starts_empty
     assert recording.peak_reserved_bytes == 60 * MIB
 
