@@ -88,7 +88,9 @@ def advise(
         version: torch release to follow; None is the one that the recording was made with.
         progress: called with (entries replayed, entries to replay) over all candidates.
     """
-    capacity = infer_capacity(recording, capacity_bytes=capacity_bytes, limit_bytes=limit_bytes)
+    capacity = infer_capacity(
+        recording, capacity_bytes=capacity_bytes, limit_bytes=limit_bytes, version=version
+    )
     known_bytes = capacity.allowed_bytes
     grid = list(candidates(recording.settings))
     tried: list[Candidate] = []
@@ -194,16 +196,26 @@ def _is_worth_it(prediction: Prediction, baseline: Prediction) -> bool:
 def ranked(advice: Sequence[Advice]) -> list[Advice]:
     """Order advice, best first.
 
-    What never runs out of memory comes first, and of that what never retries. Then peak reserved
-    decides, where peaks within 1 % are equal, then device allocations and the number of changes.
-    Of what runs out of memory, what gets further comes first.
+    What never runs out of memory comes first, and of that what never retries. Then comes what is
+    worth a change, and of that, what needs a memory limit that nobody gave comes last: under
+    another limit it gains something else. Then peak reserved decides, where peaks within 1 % are
+    equal, then device allocations and the number of changes. Of what runs out of memory, what
+    gets further comes first.
     """
     completed = [each for each in advice if each.prediction.oom is None]
+    classes: dict[tuple[bool, int], list[Advice]] = {}
+    for each in completed:
+        classes.setdefault((each.prediction.retries > 0, _worth_rank(each)), []).append(each)
     return [
-        *_by_peak([each for each in completed if not each.prediction.retries]),
-        *_by_peak([each for each in completed if each.prediction.retries]),
+        *(each for key in sorted(classes) for each in _by_peak(classes[key])),
         *sorted((each for each in advice if each.prediction.oom is not None), key=_failure_rank),
     ]
+
+
+def _worth_rank(advice: Advice) -> int:
+    if not advice.is_worth_it:
+        return 2
+    return 1 if advice.candidate.limit_is_assumed else 0
 
 
 def _by_peak(advice: Sequence[Advice]) -> Iterator[Advice]:

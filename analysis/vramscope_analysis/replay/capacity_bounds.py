@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
 
 Source = Literal["given", "inferred", "unbounded", "varying"]
-
-GIB: Final = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -25,9 +23,10 @@ class Capacity:
         limit_bytes: the process's own cap (``set_per_process_memory_fraction``); None: none.
         lowest_bytes: most that was granted: no cap can have been below.
         highest_bytes: least that was refused: every cap was below; None: nothing was refused.
-        source: ``given`` by the caller, ``inferred`` as the roundest size in between,
-            ``unbounded`` when nothing was refused, ``varying`` when no constant cap explains
-            what was refused (other processes took and gave back memory of the device).
+        source: ``given`` by the caller, ``inferred`` as what a failure measured, or else as the
+            roundest size in between, ``unbounded`` when nothing was refused, ``varying`` when no
+            constant cap explains what was refused (other processes took and gave back memory of
+            the device).
         asked_flushes: flushes, by their first entry, that only a call of ``empty_cache`` explains.
     """
 
@@ -43,22 +42,6 @@ class Capacity:
         """The smaller of both; None: no end."""
         known = [size for size in (self.capacity_bytes, self.limit_bytes) if size is not None]
         return min(known) if known else None
-
-    def explain(self) -> str:
-        """One line for people."""
-        allowed = self.allowed_bytes
-        if self.source == "varying":
-            return "no constant limit explains what was refused: it is taken from each failure"
-        if allowed is None:
-            return "nothing was refused: no limit is known"
-        kind = "limit of the process" if self.limit_bytes == allowed else "memory of the device"
-        text = f"{kind} of {_gib(allowed)}"
-        if self.source == "given" or self.highest_bytes is None:
-            return f"{text}, as given"
-        return (
-            f"{text}, inferred: {_gib(self.lowest_bytes)} were reserved, "
-            f"{_gib(self.highest_bytes)} were refused"
-        )
 
     def refuses(self, flush: Flush) -> bool:
         """Whether the request behind a flush was refused at first, so that the flush is its own.
@@ -129,7 +112,11 @@ def bounded(recording: Recording) -> Capacity | None:
     highest = min(refused)
     if highest <= lowest:
         return Capacity(None, None, lowest, highest, "varying")
-    return inferred(lowest, highest, is_limit=is_limit)
+    guess = inferred(lowest, highest, is_limit=is_limit)
+    measured = [] if is_limit else _measured(recording)
+    # Other processes may take some for a while: the least that explains everything.
+    size = min((each for each in measured if lowest <= each < highest), default=None)
+    return guess if size is None else replace(guess, capacity_bytes=size)
 
 
 def inferred(lowest: int, highest: int, *, is_limit: bool) -> Capacity:
@@ -209,14 +196,20 @@ def roundest(lowest: int, highest: int) -> int:
     return lowest
 
 
-def _gib(size_bytes: int) -> str:
-    return f"{size_bytes / GIB:.2f} GiB"
-
-
 def _failures(recording: Recording) -> list[int]:
     """What would have been reserved if each ``oom`` had been granted."""
     positions = np.flatnonzero(recording.events.actions == Action.OOM).tolist()
     return [reserved_before(recording, at) + asked_of_device(recording, at) for at in positions]
+
+
+def _measured(recording: Recording) -> list[int]:
+    """What the device had for the process at each ``oom``: reserved, and what was left."""
+    positions = np.flatnonzero(recording.events.actions == Action.OOM).tolist()
+    free: list[int] = recording.events.addresses[positions].tolist()
+    return [
+        reserved_before(recording, at) + free_bytes
+        for at, free_bytes in zip(positions, free, strict=True)
+    ]
 
 
 def _device_had_more(recording: Recording) -> bool:

@@ -259,6 +259,37 @@ def test_no_retries_come_before_a_lower_peak() -> None:
     assert order(prediction(1000), prediction(500, retries=1)) == [0, 1]
 
 
+def test_what_needs_a_limit_that_nobody_gave_comes_after_what_needs_none() -> None:
+    collecting = replace(DEFAULTS, garbage_collection_threshold=0.6)
+    assumed = Candidate(collecting, limit_bytes=1000 * MIB, limit_is_assumed=True)
+    given = replace(assumed, limit_is_assumed=False)
+    now, better, best = prediction(1000), prediction(900), prediction(500)
+
+    def texts(collector: Candidate, other: Prediction) -> list[str]:
+        tried = [(RECORDED, now), (collector, best), (EXPANDABLE, other)]
+        return [each.text for each in ranked([compare(*each, RECORDED, now) for each in tried])]
+
+    gc, expandable = "garbage_collection_threshold:0.6", "expandable_segments:True"
+    assert texts(assumed, better) == [expandable, gc, ""]
+    assert texts(given, better) == [gc, expandable, ""]
+    # Alone, it is the best that there is.
+    assert texts(assumed, prediction(1100)) == [gc, "", expandable]
+
+
+def test_a_named_release_counts_for_what_the_recording_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+
+    def inferred(*_: object, **options: object) -> Capacity:
+        asked.append(options["version"])
+        return Capacity(None, None, 0, None, "unbounded")
+
+    monkeypatch.setattr("vramscope_analysis.replay.advice.infer_capacity", inferred)
+    advise(recording("graphs__default"), version=(2, 12))
+    assert asked == [(2, 12)]
+
+
 def test_a_lower_peak_comes_before_fewer_allocations() -> None:
     assert order(prediction(1000, device_allocs=1), prediction(980, device_allocs=99)) == [1, 0]
 
