@@ -92,16 +92,27 @@ def _inferred(state: Answer) -> str:
 
 
 def _replay(answer: Answer) -> str:
-    segment_events, blocks = answer["segment_events"], answer["blocks"]
+    segments, blocks = _count(answer["segment_events"], "segment event"), answer["blocks"]
     if answer["is_exact"]:
+        if not _has_requests(answer):
+            return "nothing to compare: no request for memory was recorded"
         return (
-            f"exact: all {segment_events:,} segment events and the addresses of all "
-            f"{_count(blocks, 'block')} as recorded"
+            f"exact: all {segments} and the addresses of all {_count(blocks, 'block')} as recorded"
         )
-    return (
-        f"{answer['segment_mismatches']:,} of {segment_events:,} segment events differ, "
-        f"{answer['block_mismatches']:,} of {_count(blocks, 'block')} lie elsewhere"
-    )
+    # The replay may make events that nobody recorded: more may differ than there are.
+    parts = [
+        f"{answer['segment_mismatches']:,} differences in {segments}",
+        f"{answer['block_mismatches']:,} of {_count(blocks, 'block')} lie elsewhere",
+    ]
+    if answer["final_mismatches"]:
+        parts.append(f"{_count(answer['final_mismatches'], 'difference')} in what is left")
+    if answer["unknown_frees"]:
+        parts.append(f"{_count(answer['unknown_frees'], 'free')} of unknown blocks")
+    return ", ".join(parts)
+
+
+def _has_requests(answer: Answer) -> bool:
+    return bool(answer["blocks"] or answer["recorded_ooms"])
 
 
 def _mismatches(answer: Answer) -> list[tuple[str, str]]:
@@ -158,6 +169,8 @@ def _peak(answer: Answer) -> str:
 
 
 def _in_use(answer: Answer) -> str:
+    if not answer["predicted_peak_reserved_bytes"]:
+        return "nothing"
     used = 1 - answer["fragmentation_at_peak"]
     used_bytes = round(used * answer["predicted_peak_reserved_bytes"])
     waste_bytes = answer["rounding_waste_at_peak_bytes"]
@@ -220,6 +233,8 @@ def _advice(answer: Answer) -> str:
 
 
 def _verdict(answer: Answer) -> str:
+    if not _has_requests(answer):
+        return "Advice: none, because no request for memory was recorded."
     rows: list[Answer] = answer["advice"]
     now = next(row for row in rows if row["is_recorded"])
     best = next((row for row in rows if row["settings_text"] == answer["advised"]), None)
@@ -245,11 +260,12 @@ def _gain_words(best: Answer, now: Answer) -> str:
 def _row(advice: Answer) -> tuple[str, ...]:
     oom = advice["out_of_memory"]
     name = advice["settings_text"] or "defaults"
+    peak_bytes = advice["predicted_peak_reserved_bytes"]
     return (
         name + (_NOW if advice["is_recorded"] else ""),
-        size_text(advice["predicted_peak_reserved_bytes"]),
+        size_text(peak_bytes),
         "" if advice["is_recorded"] or oom else size_text(advice["gain_bytes"]),
-        _percent(1 - advice["fragmentation_at_peak"]),
+        _percent(1 - advice["fragmentation_at_peak"]) if peak_bytes else "",
         f"{advice['retries']:,}",
         f"{advice['device_allocs']:,}",
         "; ".join([f"out of memory {_where(oom)}"] if oom else advice["costs"]),

@@ -53,6 +53,7 @@ ANSWER: dict[str, Any] = {
     "blocks": 57000,
     "block_mismatches": 0,
     "final_mismatches": 0,
+    "unknown_frees": 0,
     "first_mismatches": [],
     "better_torch_versions": [],
     "settings_text": "",
@@ -147,10 +148,31 @@ def test_a_replay_that_differs_says_how_much_and_where_first() -> None:
         better_torch_versions=["2.13", "2.12"],
     )
     assert lines == [
-        "3 of 501 segment events differ, 20 of 57,000 blocks lie elsewhere",
+        "3 differences in 501 segment events, 20 of 57,000 blocks lie elsewhere",
         "first at event 12: expected segment_alloc of 20 MiB, got nothing",
         "the rules of torch 2.13 fit better: try --torch 2.13",
     ]
+
+
+def test_what_differs_only_at_the_end_is_said() -> None:
+    [line] = words("replay", is_exact=False, final_mismatches=1, unknown_frees=2)
+    assert line.endswith("lie elsewhere, 1 difference in what is left, 2 frees of unknown blocks")
+
+
+def test_a_recording_without_requests_says_nothing_about_other_settings() -> None:
+    nothing = {"blocks": 0, "segment_events": 0}
+    assert words("replay", **nothing) == ["nothing to compare: no request for memory was recorded"]
+    assert words("replay", **nothing, recorded_ooms=1)[0].startswith("exact: ")
+    advice = {"advice": [NOW, ADVICE]}
+    told = "Advice: none, because no request for memory was recorded."
+    assert told in replay_text({**ANSWER, **nothing, **advice})
+    assert told not in replay_text({**ANSWER, **advice})
+
+
+def test_nothing_reserved_is_no_part_of_anything() -> None:
+    nothing = {"predicted_peak_reserved_bytes": 0, "fragmentation_at_peak": 0.0}
+    assert words("in use then", **nothing, peak=None) == ["nothing"]
+    assert "%" not in replay_text({**ANSWER, "advice": [{**NOW, **nothing}]}).split("\n\n")[-1]
 
 
 def test_a_replay_that_is_another_job_is_not_to_be_trusted() -> None:
