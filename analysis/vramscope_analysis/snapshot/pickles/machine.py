@@ -230,7 +230,8 @@ class Machine(Cursor):
     # The memo
 
     def _memoize(self) -> None:
-        self._expand(1)
+        if type(self._stack.items[-1]) is Run:
+            self._expand(1)
         self._pool.memo.append(self._pool.add(self._stack.items[-1]))
 
     def _put(self, index: int) -> None:

@@ -69,12 +69,18 @@ def is_call(code: int) -> bool:
 _BYTES = np.ones(256, np.int64)
 _BYTES[[Op.BININT1, Op.BINGET, Op.BINPUT, Op.LONG1, Op.SHORT_BINUNICODE]] = 2
 _BYTES[Op.BININT2] = 3
-_BYTES[[Op.BININT, Op.LONG_BINGET, Op.LONG_BINPUT]] = 5
-_SAYS_HOW_MANY = np.zeros(256, np.bool_)
-_SAYS_HOW_MANY[[Op.LONG1, Op.SHORT_BINUNICODE]] = True
+_BYTES[[Op.BININT, Op.LONG_BINGET, Op.LONG_BINPUT, Op.BINUNICODE]] = 5
+# Which bits behind the opcode say how many bytes more there are.
+_MORE_BYTES = np.zeros(256, np.int64)
+_MORE_BYTES[[Op.LONG1, Op.SHORT_BINUNICODE]] = 0xFF
+_MORE_BYTES[Op.BINUNICODE] = 0xFFFFFFFF
 
 
-def opcode_bytes(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bytes of the opcodes at these places, arguments included, of those that runs have."""
-    codes = data[at]
-    return _BYTES[codes] + np.where(_SAYS_HOW_MANY[codes], data[at + 1], 0)
+def opcode_bytes(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The bytes of opcodes, arguments included, that begin words, of those that runs are made of.
+
+    The first byte is the lowest of each word.
+    """
+    codes = words & 0xFF
+    sizes: NDArray[np.int64] = _BYTES[codes] + ((words >> 8) & _MORE_BYTES[codes])
+    return sizes

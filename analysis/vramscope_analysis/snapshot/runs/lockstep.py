@@ -12,7 +12,13 @@ from vramscope_analysis.snapshot.pickles.object_pool import IN_A_RUN, ObjectPool
 from vramscope_analysis.snapshot.pickles.opcodes import Op
 from vramscope_analysis.snapshot.runs.integers import read_integers
 from vramscope_analysis.snapshot.runs.stack_tails import MALFORMED, StackTails
-from vramscope_analysis.snapshot.runs.template import CONSTANTS, Kind, Template, TemplateColumn
+from vramscope_analysis.snapshot.runs.template import (
+    CONSTANTS,
+    MOST_TEXT_BYTES,
+    Kind,
+    Template,
+    TemplateColumn,
+)
 from vramscope_analysis.snapshot.runs.window import Window
 
 Numbers = NDArray[np.int64]
@@ -79,7 +85,8 @@ class Lockstep:
         self._object_readers: dict[int, Reader] = {
             Op.BINGET: self._short_gets,
             Op.LONG_BINGET: self._long_gets,
-            Op.SHORT_BINUNICODE: self._texts,
+            Op.SHORT_BINUNICODE: self._short_texts,
+            Op.BINUNICODE: self._long_texts,
         }
         for code, value in CONSTANTS.items():
             self._object_readers[code] = self._constant_reader(value)
@@ -180,9 +187,17 @@ class Lockstep:
         self._memoize(None, at, sizes, codes)
         return ~codes, at + sizes
 
-    def _texts(self, places: Places | None, at: Numbers) -> tuple[Numbers, Numbers]:
-        sizes = self._window.padded[at + 1].astype(np.int64)
-        starts = at + 2
+    def _short_texts(self, places: Places | None, at: Numbers) -> tuple[Numbers, Numbers]:
+        return self._texts(places, at + 2, self._window.padded[at + 1].astype(np.int64))
+
+    def _long_texts(self, places: Places | None, at: Numbers) -> tuple[Numbers, Numbers]:
+        sizes = (self._window.words[at] >> 8) & 0xFFFFFFFF
+        self._unfit(places, sizes > MOST_TEXT_BYTES)
+        return self._texts(places, at + 5, np.minimum(sizes, MOST_TEXT_BYTES))
+
+    def _texts(
+        self, places: Places | None, starts: Numbers, sizes: Numbers
+    ) -> tuple[Numbers, Numbers]:
         ends = starts + sizes
         if len(sizes) and int(sizes.max()) < _BYTES_IN_A_WORD:
             first = int(sizes[0])

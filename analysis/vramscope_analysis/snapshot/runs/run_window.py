@@ -134,5 +134,5 @@ class RunWindow:
         at = self._starts[rows]
         # All of them opcode by opcode, until each has come to its cut.
         while (before := np.flatnonzero(at < cuts)).size:
-            at[before] += opcode_bytes(self.window.padded, at[before])
+            at[before] += opcode_bytes(self.window.words[at[before]])
         self.part[rows[at != cuts]] = _NO_PART

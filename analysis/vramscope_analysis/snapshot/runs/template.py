@@ -15,6 +15,9 @@ MEMO_BYTES: dict[int, int] = {Op.MEMOIZE: 1, Op.BINPUT: 2, Op.LONG_BINPUT: 5}
 INTEGER_BYTES: dict[int, int] = {Op.BININT1: 1, Op.BININT2: 2, Op.BININT: 4}
 GET_BYTES: dict[int, int] = {Op.BINGET: 2, Op.LONG_BINGET: 5}
 CONSTANTS: dict[int, bool | None] = {Op.NONE: None, Op.NEWTRUE: True, Op.NEWFALSE: False}
+# Bytes that say how long a text is.
+TEXT_SIZE_BYTES: dict[int, int] = {Op.SHORT_BINUNICODE: 1, Op.BINUNICODE: 4}
+MOST_TEXT_BYTES = 255
 # Of an integer that fits a column.
 MOST_INTEGER_BYTES = 8
 MOST_COLUMNS = 64
@@ -104,8 +107,13 @@ class TemplateReader:
             self._get()
         elif code in CONSTANTS:
             self._at += 1
-        elif code == Op.SHORT_BINUNICODE:
-            self._at += 2 + self._data[self._at + 1]
+        elif code in TEXT_SIZE_BYTES:
+            start = self._at + 1
+            self._at = start + TEXT_SIZE_BYTES[code]
+            size = int.from_bytes(self._data[start : self._at], "little")
+            if size > MOST_TEXT_BYTES:
+                return None
+            self._at += size
             self._skip_memo()
         elif code == Op.EMPTY_LIST:
             return self._stack()

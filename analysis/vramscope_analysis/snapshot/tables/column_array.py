@@ -49,7 +49,9 @@ class ColumnArray:
         return self._spread()
 
     def _spread(self) -> NDArray[Any]:
-        array = np.full(self._rows, self._default, self._dtype)
+        array: NDArray[Any] = np.zeros(self._rows, self._dtype)
+        if self._default:
+            array[:] = self._default
         if self._number is not None:
             for positions in self._places:
                 array[positions] = self._number
