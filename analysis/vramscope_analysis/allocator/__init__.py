@@ -5,6 +5,7 @@ from vramscope_analysis.allocator.block import Block
 from vramscope_analysis.allocator.errors import OutOfMemoryError
 from vramscope_analysis.allocator.events import EventCallback, PoolId
 from vramscope_analysis.allocator.model import CachingAllocator
+from vramscope_analysis.allocator.pool import DEFAULT_POOL_ID
 from vramscope_analysis.allocator.settings import AllocatorSettings
 from vramscope_analysis.allocator.settings_forms import (
     settings_dict,
@@ -26,6 +27,7 @@ from vramscope_analysis.allocator.version_rules import (
 )
 
 __all__ = [
+    "DEFAULT_POOL_ID",
     "DEFAULT_VERSION",
     "NEWEST_VERSION",
     "OLDEST_VERSION",

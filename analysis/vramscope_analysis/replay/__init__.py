@@ -2,7 +2,8 @@
 
 from vramscope_analysis.allocator import Version
 from vramscope_analysis.replay.advice import Advice, advise, recommended
-from vramscope_analysis.replay.capacity import Capacity, infer_capacity
+from vramscope_analysis.replay.capacity import infer_capacity
+from vramscope_analysis.replay.capacity_bounds import Capacity
 from vramscope_analysis.replay.comparison import Mismatch
 from vramscope_analysis.replay.initial_state import InferredState, InitialState, initial_state
 from vramscope_analysis.replay.live_blocks import LiveBlock, live_blocks

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from vramscope_analysis.allocator import PoolId
 from vramscope_analysis.allocator.rounding import (
     MIN_BLOCK_BYTES,
     SMALL_BYTES,
@@ -17,7 +18,7 @@ from vramscope_analysis.allocator.rounding import (
 )
 from vramscope_analysis.allocator.version_rules import TieBreak, tie_break_of
 from vramscope_analysis.replay.held_memory import HeldSegment, pool_of
-from vramscope_analysis.replay.pools import PoolId, pool_id
+from vramscope_analysis.replay.pools import pool_id
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.uncertain_block import Group, UncertainBlock
 from vramscope_analysis.snapshot import Action

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vramscope_analysis.allocator import PoolId
 from vramscope_analysis.replay.capacity_bounds import Capacity
 from vramscope_analysis.replay.flushes import (
     Flush,
@@ -17,7 +18,7 @@ from vramscope_analysis.replay.flushes import (
     immediate_frees,
     late_completions,
 )
-from vramscope_analysis.replay.pools import PoolId, Pools
+from vramscope_analysis.replay.pools import Pools
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
 

@@ -17,8 +17,6 @@ from vramscope_analysis.replay.flushes import flushes_of
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
 
-__all__ = ["Capacity", "infer_capacity", "search_capacity"]
-
 _INFERRED: Final[WeakKeyDictionary[Recording, dict[Version, Capacity]]] = WeakKeyDictionary()
 """Inferring may take replays, and advice asks for the same recording again and again."""
 

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from vramscope_analysis.replay.pools import PoolId
+from vramscope_analysis.allocator import PoolId
 from vramscope_analysis.replay.recording import Events
 
 

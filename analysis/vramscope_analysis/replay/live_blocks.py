@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vramscope_analysis.allocator import DEFAULT_POOL_ID, PoolId
 from vramscope_analysis.replay.past_blocks import PastBlocks
-from vramscope_analysis.replay.pools import DEFAULT_POOL, PoolId
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.undo import ALLOC, Undo
 from vramscope_analysis.replay.unknown_pools import UnknownPools
@@ -65,7 +65,7 @@ def live_blocks(recording: Recording, position: int) -> list[LiveBlock]:
                 size_bytes=block.size_bytes,
                 requested_bytes=block.requested_bytes,
                 stream=block.held.stream,
-                pool_id=block.held.pool_id or DEFAULT_POOL,
+                pool_id=block.held.pool_id or DEFAULT_POOL_ID,
                 is_pending=block.is_pending,
                 allocated_at=entry,
                 freed_at=block.freed_at,

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from vramscope_analysis.allocator import DEFAULT_POOL_ID
 from vramscope_analysis.allocator.rounding import (
     MIN_BLOCK_BYTES,
     ROUND_LARGE_BYTES,
@@ -19,7 +20,6 @@ from vramscope_analysis.allocator.rounding import (
 from vramscope_analysis.allocator.version_rules import rules_of
 from vramscope_analysis.replay.best_fit import narrow
 from vramscope_analysis.replay.held_memory import HeldSegment
-from vramscope_analysis.replay.pools import DEFAULT_POOL
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.uncertain_block import UncertainBlock
 from vramscope_analysis.replay.undo import ALLOC, Contradictions, Live, Undo
@@ -215,10 +215,10 @@ class PastBlocks:
         settings = self._recording.settings
         if held.is_small or held.is_expandable:
             return 0
-        if settings.expandable_segments and (
-            held.pool_id == DEFAULT_POOL or not rules_of(self._recording.version).pages_by_request
-        ):
-            return 0
+        if settings.expandable_segments:
+            rules = rules_of(self._recording.version)
+            if held.pool_id == DEFAULT_POOL_ID or not rules.pages_by_request:
+                return 0
         if rounded_bytes < settings.max_split_size_bytes:
             return SMALL_BYTES
         most = max(settings.max_non_split_rounding_bytes, ROUND_LARGE_BYTES)

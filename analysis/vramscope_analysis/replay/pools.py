@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vramscope_analysis.allocator import DEFAULT_POOL_ID, PoolId
 from vramscope_analysis.replay.mapped_ranges import mapped_ranges
 from vramscope_analysis.replay.recording import Events, Recording
 from vramscope_analysis.snapshot import Action
-
-PoolId = tuple[int, int]
-DEFAULT_POOL: Final[PoolId] = (0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,22 +36,22 @@ class Pools:
         """
         if recording.events.pool_ids is not None:
             return cls._as_recorded(recording.events.pool_ids)
-        private = [s for s in recording.segments if pool_id(s) != DEFAULT_POOL]
+        private = [s for s in recording.segments if pool_id(s) != DEFAULT_POOL_ID]
         if not private:
-            return cls([DEFAULT_POOL], None)
-        ids = [DEFAULT_POOL, *dict.fromkeys(pool_id(segment) for segment in private)]
+            return cls([DEFAULT_POOL_ID], None)
+        ids = [DEFAULT_POOL_ID, *dict.fromkeys(pool_id(segment) for segment in private)]
         return cls(ids, _pools_by_address(recording.events, private, ids))
 
     @classmethod
     def _as_recorded(cls, pool_ids: NDArray[np.int64]) -> Pools:
         if not pool_ids.any():
-            return cls([DEFAULT_POOL], None)
+            return cls([DEFAULT_POOL_ID], None)
         distinct, inverse = np.unique(pool_ids, axis=0, return_inverse=True)
-        ids = [DEFAULT_POOL]
+        ids = [DEFAULT_POOL_ID]
         indices = np.zeros(len(distinct), dtype=np.int32)
         for row, (first, second) in enumerate(distinct.tolist()):
             # An entry without the key reads (-1, -1).
-            if (first, second) != DEFAULT_POOL and first >= 0:
+            if (first, second) != DEFAULT_POOL_ID and first >= 0:
                 indices[row] = len(ids)
                 ids.append((first, second))
         return cls(ids, indices[inverse.reshape(-1)])
@@ -61,7 +59,7 @@ class Pools:
 
 def pool_id(segment: dict[str, Any]) -> PoolId:
     """The pool of a segment (``segment_pool_id``)."""
-    first, second = segment.get("segment_pool_id", DEFAULT_POOL)
+    first, second = segment.get("segment_pool_id", DEFAULT_POOL_ID)
     return int(first), int(second)
 
 

@@ -11,7 +11,8 @@ from vramscope_analysis.allocator import (
     Version,
 )
 from vramscope_analysis.replay.calls import MALLOC, OUT_OF_MEMORY, calls_of
-from vramscope_analysis.replay.capacity import Capacity, infer_capacity
+from vramscope_analysis.replay.capacity import infer_capacity
+from vramscope_analysis.replay.capacity_bounds import Capacity
 from vramscope_analysis.replay.initial_state import initial_state
 from vramscope_analysis.replay.placement import RecordedAddresses
 from vramscope_analysis.replay.prediction_result import (
@@ -25,8 +26,6 @@ from vramscope_analysis.replay.recorded_replay import STRIDE, Progress
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.replayed_job import ReplayedJob
 from vramscope_analysis.replay.steps import Steps
-
-__all__ = ["End", "Moment", "OutOfMemory", "Prediction", "predict"]
 
 
 def predict(

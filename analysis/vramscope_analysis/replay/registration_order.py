@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from vramscope_analysis.allocator import PoolId
 from vramscope_analysis.allocator.rounding import (
     MIN_BLOCK_BYTES,
     SMALL_BYTES,
@@ -18,7 +19,6 @@ from vramscope_analysis.allocator.rounding import (
 )
 from vramscope_analysis.replay.held_memory import HeldSegment, pool_of
 from vramscope_analysis.replay.past_blocks import PastBlock
-from vramscope_analysis.replay.pools import PoolId
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.undo import (
     ALLOC,

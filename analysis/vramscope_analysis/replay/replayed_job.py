@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Final
 
-from vramscope_analysis.allocator import Block, CachingAllocator
+from vramscope_analysis.allocator import DEFAULT_POOL_ID, Block, CachingAllocator, PoolId
 from vramscope_analysis.replay.calls import (
     COMPLETE_FREE,
     EMPTY_CACHE,
@@ -13,7 +13,6 @@ from vramscope_analysis.replay.calls import (
     FREE_IN_USE,
     RELEASE_POOL,
 )
-from vramscope_analysis.replay.pools import DEFAULT_POOL, PoolId
 
 OTHER_STREAM: Final = -1
 """Stands for the streams that used a block: the trace shows that there were some, not which."""
@@ -52,7 +51,7 @@ class ReplayedJob:
         elif operation == COMPLETE_FREE:
             self._complete_free(address)
         elif operation == EMPTY_CACHE:
-            self.model.empty_cache(DEFAULT_POOL if pool_id is None else pool_id)
+            self.model.empty_cache(DEFAULT_POOL_ID if pool_id is None else pool_id)
         elif operation == RELEASE_POOL and pool_id is not None:
             # A pool whose release was seen before, and that still holds something, is at none.
             with contextlib.suppress(ValueError):

@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from vramscope_analysis.allocator import Version
-from vramscope_analysis.replay.capacity import Capacity, infer_capacity, search_capacity
+from vramscope_analysis.replay.capacity import infer_capacity, search_capacity
+from vramscope_analysis.replay.capacity_bounds import Capacity
 from vramscope_analysis.replay.comparison import Mismatch
 from vramscope_analysis.replay.initial_state import InitialState
 from vramscope_analysis.replay.recorded_replay import Progress, RecordedReplay

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from vramscope_analysis.allocator import PoolId
 from vramscope_analysis.allocator.rounding import MIN_BLOCK_BYTES, SMALL_BYTES
-from vramscope_analysis.replay.pools import PoolId
 
 Group: TypeAlias = tuple[int, PoolId | None]
 """Stream and pool: blocks of one group compete for a request."""

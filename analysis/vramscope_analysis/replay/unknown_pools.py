@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from vramscope_analysis.allocator import DEFAULT_POOL_ID, PoolId
 from vramscope_analysis.allocator.rounding import SMALL_BYTES, SMALL_SEGMENT_BYTES
 from vramscope_analysis.replay.held_memory import HeldSegment
-from vramscope_analysis.replay.pools import DEFAULT_POOL, PoolId, pool_id
+from vramscope_analysis.replay.pools import pool_id
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.undo import ALLOC
 
@@ -30,7 +31,7 @@ class UnknownPools:
     def __init__(self, recording: Recording, position: int) -> None:
         self._recording = recording
         self.guesses = 0
-        self._has_private = any(pool_id(one) != DEFAULT_POOL for one in recording.segments)
+        self._has_private = any(pool_id(one) != DEFAULT_POOL_ID for one in recording.segments)
         events = recording.events
         allocs = np.flatnonzero(events.actions[position:] == ALLOC) + position
         self._allocs = allocs[np.argsort(events.addresses[allocs], kind="stable")]
@@ -46,7 +47,7 @@ class UnknownPools:
         if segment.pool_id is not None:
             return segment.pool_id
         self.guesses += self._has_private
-        return DEFAULT_POOL
+        return DEFAULT_POOL_ID
 
     def _is_small(self, segment: HeldSegment) -> bool:
         large_bytes = self._recording.settings.large_segment_bytes

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tests.support.allocator_traces import load_trace
 from tests.support.recorded_job import MIB, RecordedJob
-from vramscope_analysis.allocator import AllocatorSettings
-from vramscope_analysis.replay.pools import DEFAULT_POOL, Pools, pool_id
+from vramscope_analysis.allocator import DEFAULT_POOL_ID, AllocatorSettings
+from vramscope_analysis.replay.pools import Pools, pool_id
 from vramscope_analysis.snapshot import Action
 
 GRAPH = (1, 0)
@@ -23,13 +23,13 @@ def names(pools: Pools) -> list[tuple[int, int]]:
     return [pools.ids[index] for index in pools.of_event.tolist()]
 
 
-EXPECTED = [DEFAULT_POOL] * 2 + [GRAPH] * 5 + [DEFAULT_POOL]
+EXPECTED = [DEFAULT_POOL_ID] * 2 + [GRAPH] * 5 + [DEFAULT_POOL_ID]
 
 
 def test_from_2_12_on_every_entry_names_its_pool() -> None:
     pools = Pools.of_recording(job((2, 12)).recording())
 
-    assert pools.ids == [DEFAULT_POOL, GRAPH]
+    assert pools.ids == [DEFAULT_POOL_ID, GRAPH]
     assert names(pools) == EXPECTED
 
 
@@ -47,7 +47,7 @@ def test_an_address_used_before_belonged_to_another_segment() -> None:
 
     pools = Pools.of_recording(recorded.recording())
 
-    assert names(pools) == [DEFAULT_POOL] * 5 + [GRAPH] * 2
+    assert names(pools) == [DEFAULT_POOL_ID] * 5 + [GRAPH] * 2
 
 
 def test_pages_at_addresses_used_before_belonged_to_another_range() -> None:
@@ -60,7 +60,7 @@ def test_pages_at_addresses_used_before_belonged_to_another_range() -> None:
     pools = Pools.of_recording(recorded.recording())
 
     assert recorded.entries[0]["addr"] == recorded.entries[5]["addr"]
-    assert names(pools) == [DEFAULT_POOL] * 5 + [GRAPH] * 4
+    assert names(pools) == [DEFAULT_POOL_ID] * 5 + [GRAPH] * 4
 
 
 def test_without_private_pools_nothing_is_kept_per_entry() -> None:
@@ -70,7 +70,7 @@ def test_without_private_pools_nothing_is_kept_per_entry() -> None:
 
         pools = Pools.of_recording(recorded.recording())
 
-        assert (pools.ids, pools.of_event) == ([DEFAULT_POOL], None)
+        assert (pools.ids, pools.of_event) == ([DEFAULT_POOL_ID], None)
 
 
 def test_a_real_capture_has_its_own_segments() -> None:
