@@ -18,19 +18,31 @@ NEW_MEMORY_FOR: Final = (int(Action.ALLOC), int(Action.OOM))
 
 
 class _Range:
-    """The pages of one expandable segment, from one moment of the recording on."""
+    """The pages of one expandable segment, from one moment of the recording on.
 
-    def __init__(self, first: HeldSegment) -> None:
+    Args:
+        first: the lowest of them.
+        after: where what lies below them ends: ranges of addresses never overlap.
+    """
+
+    def __init__(self, first: HeldSegment, after: int) -> None:
+        self.after = after
         self.stream = first.stream
         self.pool_id = first.pool_id
         self.is_small = first.is_small
         self.address = first.address
         self.pages = MappedPages()
 
-    def takes(self, stream: int, pool_id: PoolId | None, is_small: bool) -> bool:
+    @property
+    def key(self) -> tuple[int, PoolId | None, bool | None]:
+        """What all of its pages have in common."""
+        return self.stream, self.pool_id, self.is_small
+
+    def takes(self, address: int, stream: int, pool_id: PoolId | None, is_small: bool) -> bool:
         """Whether such pages belong to it. A range without any page is given up."""
         return (
             len(self.pages) > 0
+            and address >= self.after
             and self.stream == stream
             and self.is_small == is_small
             and pool_id in (None, self.pool_id)
@@ -43,7 +55,8 @@ def range_addresses(
     """Lowest address that each expandable segment is ever mapped at, as long as it exists.
 
     The allocator fills gaps from the lowest address up (``find_expandable_block``), so what lies
-    unmapped in front of the pages counts as well. What is never mapped again does not.
+    unmapped in front of the pages counts as well. What is never mapped again does not. Pages with
+    others in between are two ranges, whatever they have in common: their pool may not be known.
 
     Args:
         recording: its entries from ``position`` on.
@@ -53,18 +66,20 @@ def range_addresses(
     Returns:
         By address of the held segment: the lowest one of its range.
     """
-    ranges: dict[tuple[int, PoolId | None, bool | None], _Range] = {}
+    ranges: list[_Range] = []
+    range_of: dict[int, _Range] = {}
+    end, is_parted = 0, True
     for pages in held:
         if pages.is_expandable:
             key = (pages.stream, pages.pool_id, pages.is_small)
-            ranges.setdefault(key, _Range(pages)).pages.add(pages)
+            if is_parted or ranges[-1].key != key:
+                ranges.append(_Range(pages, end))
+            ranges[-1].pages.add(pages)
+            range_of[pages.address] = ranges[-1]
+        end, is_parted = pages.end, not pages.is_expandable
     if ranges:
-        _follow(recording, position, list(ranges.values()))
-    return {
-        pages.address: ranges[pages.stream, pages.pool_id, pages.is_small].address
-        for pages in held
-        if pages.is_expandable
-    }
+        _follow(recording, position, ranges)
+    return {address: found.address for address, found in range_of.items()}
 
 
 def _follow(recording: Recording, position: int, ranges: list[_Range]) -> None:
@@ -85,7 +100,7 @@ def _follow(recording: Recording, position: int, ranges: list[_Range]) -> None:
         is_small = bool(events.sizes[causes[cause]] <= SMALL_BYTES)
         stream = int(events.streams[entry])
         pool_id = pool_of(events, entry)
-        fitting = [mapped for mapped in ranges if mapped.takes(stream, pool_id, is_small)]
+        fitting = [mapped for mapped in ranges if mapped.takes(address, stream, pool_id, is_small)]
         if fitting:
             mapped = min(fitting, key=lambda other: abs(other.address - address))
             mapped.address = min(mapped.address, address)

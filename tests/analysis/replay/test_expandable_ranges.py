@@ -43,6 +43,21 @@ def test_pages_of_other_streams_and_pools_do_not() -> None:
     assert found([pages("segment_map", 8)]) == {10: 10, 12: 10}
 
 
+def test_pages_with_others_in_between_are_two_ranges() -> None:
+    between = dataclasses.replace(HELD, address=BASE + 11 * PAGE)
+    no_pages = dataclasses.replace(between, is_expandable=False)
+    of_another_stream = dataclasses.replace(between, stream=7)
+    for other in (no_pages, of_another_stream):
+        held = [HELD, other, LATER]
+        entries = [pages("segment_map", 9), LARGE]
+        addresses = range_addresses(recording_of(entries), 0, held)
+        assert addresses[HELD.address] == BASE + 9 * PAGE
+        # Nothing below what lies in between is of the same range.
+        assert addresses[LATER.address] == LATER.address
+    only_above = range_addresses(recording_of([pages("segment_map", 8), LARGE]), 0, held[1:])
+    assert only_above[LATER.address] == LATER.address
+
+
 def test_a_range_without_pages_is_given_up() -> None:
     unmapped = [pages("segment_unmap", 10), pages("segment_unmap", 12), pages("segment_unmap", 30)]
     assert found([*unmapped[:1], pages("segment_map", 8), LARGE]) == {10: 8, 12: 8}
