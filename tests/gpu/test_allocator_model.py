@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.allocator_traces import flatten
 from tests.support.job_process import REPOSITORY, child_environment
 from tests.support.known_calls import KnownCalls, with_pool_ids
-from tests.support.recorded_run import RecordedRun, differences, flatten, load_run
+from tests.support.recorded_run import RecordedRun, differences, load_run
 from vramscope_analysis.replay import Recording, replay_recorded
 from vramscope_analysis.snapshot import read_snapshot
 

@@ -1,4 +1,4 @@
-"""Random programs for the allocator: what they ask for, under which settings, on which device."""
+"""Random calls of one program to the default pools, with settings and a capacity to match."""
 
 from __future__ import annotations
 

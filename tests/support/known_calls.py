@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.recorded_run import RecordedRun, Row, UnloggedCall, differences, flatten
+from tests.support.allocator_traces import flatten
+from tests.support.made_recordings import comparable
+from tests.support.recorded_run import RecordedRun, Row, UnloggedCall, differences
 from vramscope_analysis.allocator import (
     Block,
     CachingAllocator,
@@ -81,8 +83,8 @@ class KnownCalls:
                 self._make(note)
         self._advance(len(self._entries))
         self._compare_counters(self._run.final_stats)
-        expected = _segments(self._run.snapshot.to_plain()["segments"])
-        if _segments(self.model.segments()) != expected:
+        expected = comparable(self._run.snapshot.to_plain()["segments"])
+        if comparable(self.model.segments()) != expected:
             raise Mismatch("other segments at the end")
 
     # ------------------------------------------------------------- what the trace has no entry of
@@ -229,18 +231,3 @@ def _unordered(entries: list[Entry]) -> list[Entry]:
     """Late frees first and in a fixed order, the rest as it is."""
     late = [entry for entry in entries if entry[0] == "free_completed"]
     return [*sorted(late), *(entry for entry in entries if entry[0] != "free_completed")]
-
-
-def _segments(segments: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without what a replay cannot know: the device's index and stacks."""
-    plain = []
-    for segment in sorted(segments, key=lambda segment: segment["address"]):
-        blocks = [
-            {key: block[key] for key in ("address", "size", "state")}
-            | {"requested_size": block["requested_size"] * (block["state"] != "inactive")}
-            for block in segment["blocks"]
-        ]
-        kept = {key: segment[key] for key in segment if key not in ("frames", "device", "blocks")}
-        kept["segment_pool_id"] = tuple(kept["segment_pool_id"])
-        plain.append({**kept, "blocks": blocks})
-    return plain

@@ -1,8 +1,8 @@
-"""Recordings made by the model of the allocator, or entry by entry."""
+"""Recordings as columns, made entry by entry or by the model of the allocator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,17 @@ Entry = tuple[str, int, int, int, tuple[int, int]]
 """(action, address, size, stream, pool id)."""
 
 NUMBERS = {action.word: int(action) for action in Action}
+
+SEGMENT_KEYS = (
+    "address",
+    "total_size",
+    "allocated_size",
+    "active_size",
+    "requested_size",
+    "stream",
+    "segment_type",
+    "is_expandable",
+)
 
 
 def entry(
@@ -149,11 +160,12 @@ class RecordedModel:
         )
 
 
-def comparable(segments: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Segments without what cannot be inferred: stacks, what free blocks were last asked for."""
+def comparable(segments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Segments by address, without stacks and without what free blocks were last asked for."""
     return [
         {
-            **{key: value for key, value in one.items() if key not in ("frames", "range_address")},
+            **{key: one[key] for key in SEGMENT_KEYS},
+            "segment_pool_id": tuple(one["segment_pool_id"]),
             "blocks": [
                 (
                     part["address"],
@@ -164,5 +176,5 @@ def comparable(segments: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
                 for part in one["blocks"]
             ],
         }
-        for one in segments
+        for one in sorted(segments, key=lambda one: int(one["address"]))
     ]

@@ -1,4 +1,4 @@
-"""Random programs against the allocator, small enough to be shrunk."""
+"""Random jobs for recordings: streams, private pools and frees that wait, under many settings."""
 
 from __future__ import annotations
 

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.allocator_traces import FOLDER
 from vramscope_analysis.snapshot import Snapshot, read_snapshot
-
-FOLDER = Path(__file__).parents[1] / "data" / "traces"
-
-Stats = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -85,17 +82,6 @@ def _call(noted: dict[str, Any]) -> UnloggedCall:
     details = dict(noted)
     name, event, time_us = (details.pop(key) for key in ("call", "events", "time_us"))
     return UnloggedCall(name, event, time_us, details)
-
-
-def flatten(stats: Stats, prefix: str = "") -> dict[str, int]:
-    """Nested counters as ``torch.cuda.memory_stats()`` names them."""
-    flat: dict[str, int] = {}
-    for name, value in stats.items():
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
 
 
 def differences(expected: Mapping[str, int], got: Mapping[str, int]) -> list[str]:

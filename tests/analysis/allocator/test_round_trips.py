@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from tests.support.allocator_calls import (
 )
 from tests.support.allocator_invariants import Event, check_counters, check_free_sets
 from tests.support.allocator_traces import flatten
-from tests.support.made_recordings import recording_of
+from tests.support.made_recordings import comparable, recording_of
 from vramscope_analysis.allocator import AllocatorSettings, Block, CachingAllocator
 from vramscope_analysis.allocator.events import PoolId
 from vramscope_analysis.replay import replay_recorded
@@ -85,23 +84,6 @@ class NextAddresses:
 
     def release_range(self, address: int, size_bytes: int) -> None:
         """Not used again."""
-
-
-def comparable(segments: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without what a free block was last asked for: nothing depends on it."""
-    return [
-        {
-            **segment,
-            "blocks": [
-                {
-                    **block,
-                    "requested_size": block["requested_size"] * (block["state"] != "inactive"),
-                }
-                for block in segment["blocks"]
-            ],
-        }
-        for segment in segments
-    ]
 
 
 @given(

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.support.allocator_invariants import check_segments
 from tests.support.made_recordings import (
     BASE,
     MIB,
@@ -301,25 +301,6 @@ def test_from_any_call_on_everything_goes_as_it_went(job: Job, data: st.DataObje
 # --------------------------------------------------------------- recordings that contradict
 
 
-def check_shape(segments: list[dict[str, Any]]) -> None:
-    """Blocks fill their segments, free neighbours are one block, and totals are right."""
-    for one in segments:
-        address, before = one["address"], ""
-        for part in one["blocks"]:
-            assert part["address"] == address
-            assert part["size"] > 0
-            assert "inactive" not in (part["state"], before) or part["state"] != before
-            address, before = address + part["size"], part["state"]
-        assert address == one["address"] + one["total_size"]
-        for total, states in (
-            ("allocated_size", ("active_allocated",)),
-            ("active_size", ("active_allocated", "active_pending_free")),
-        ):
-            assert one[total] == sum(p["size"] for p in one["blocks"] if p["state"] in states)
-    for one, other in pairwise(segments):
-        assert one["address"] + one["total_size"] <= other["address"]
-
-
 @settings(deadline=None, max_examples=60)
 @given(jobs(), st.data())
 def test_what_happens_between_trace_and_segments_is_tolerated(
@@ -338,7 +319,7 @@ def test_what_happens_between_trace_and_segments_is_tolerated(
     racing = recording_of(recorded.entries[:seen], recording.segments, job.settings)
     for position, live in moments[: last + 1]:
         state = initial_state(racing, position)
-        check_shape(state.segments)
+        check_segments(state.segments)
         found = {a: part[3] for a, part in active(comparable(state.segments)).items()}
         # Every block that an entry mentions from here on, and that lies in memory that is known.
         mentioned = set(racing.events.addresses[position:].tolist())
@@ -361,5 +342,5 @@ def test_nonsense_is_counted_and_survived(job: Job, data: st.DataObject) -> None
     data.draw(st.randoms(use_true_random=False)).shuffle(entries)
     broken = recording_of(entries, recording.segments, job.settings, version=job.version)
     for position in range(0, len(entries), 13):
-        check_shape(initial_state(broken, position).segments)
+        check_segments(initial_state(broken, position).segments)
         live_blocks(broken, position)

@@ -1,11 +1,12 @@
-"""Workloads recorded on an H200 that the model was never fitted to: it does exactly the same."""
+"""Recorded workloads of many kinds (tests/data/traces) are replayed and predicted exactly."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.support.allocator_traces import flatten
 from tests.support.known_calls import KnownCalls, with_pool_ids
-from tests.support.recorded_run import RecordedRun, differences, flatten, load_run, names
+from tests.support.recorded_run import RecordedRun, differences, load_run, names
 from vramscope_analysis.allocator import parse_settings
 from vramscope_analysis.replay import RecordedReplay, Recording, predict, replay_recorded
 
