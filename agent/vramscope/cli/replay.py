@@ -84,12 +84,15 @@ def _answer(options: argparse.Namespace, bar: ProgressBar) -> dict[str, Any]:
     limit_bytes = limit_of(settings, changes, capacity_bytes)
     given: dict[str, Any] = {"capacity_bytes": capacity_bytes, "limit_bytes": limit_bytes}
 
-    report = replay_recorded(recording, version=version, progress=bar.stage("replaying"))
-    given["version"] = report.version
-    prediction = predict(recording, settings, progress=bar.stage("predicting"), **given)
     advice = None
-    if options.advise:
-        advice = advise(recording, progress=bar.stage("trying settings"), **given)
+    try:
+        report = replay_recorded(recording, version=version, progress=bar.stage("replaying"))
+        given["version"] = report.version
+        prediction = predict(recording, settings, progress=bar.stage("predicting"), **given)
+        if options.advise:
+            advice = advise(recording, progress=bar.stage("trying settings"), **given)
+    except ValueError as error:
+        raise Problem(f"{options.snapshot}: the recording contradicts itself: {error}") from None
     return {
         "source": options.snapshot,
         "changed_settings": changes,

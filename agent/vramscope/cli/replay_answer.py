@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from vramscope.cli.replay_text import cost_words
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from vramscope_analysis.replay import Advice, Prediction, Recording, ReplayReport
 
 Version = tuple[int, int]
+
+_FAR_OFF_FRACTION: Final = 0.1
+"""Part of the segment events from which on a replay that differs is not the recorded job."""
 
 
 def replay_answer(
@@ -32,7 +35,8 @@ def replay_answer(
     """
     from vramscope_analysis.replay import recommended
 
-    advised = None if advice is None else recommended(advice)
+    # What is said about another job is no advice for this one.
+    advised = None if advice is None or _is_far_off(report) else recommended(advice)
     return {
         **_recording_part(recording, report, is_guessed=told_version is None),
         **_replay_part(report),
@@ -66,10 +70,15 @@ def _recording_part(
     }
 
 
+def _is_far_off(report: ReplayReport) -> bool:
+    return report.segment_mismatches > _FAR_OFF_FRACTION * report.segment_events
+
+
 def _replay_part(report: ReplayReport) -> dict[str, Any]:
     """How far the replay is what was recorded."""
     return {
         "is_exact": report.is_exact,
+        "is_far_off": _is_far_off(report),
         "segment_events": report.segment_events,
         "segment_mismatches": report.segment_mismatches,
         "blocks": report.blocks,

@@ -18,8 +18,6 @@ _LATE: Final = (
     "What was there before the recording stays as it was, under all settings: a complete recording "
     "is a better witness."
 )
-_DOUBT_FRACTION: Final = 0.1
-"""Part of the segment events from which on a replay that differs is not the recorded job."""
 _WASTE_FRACTION: Final = 0.01
 """Part of the peak from which on a waste is worth a word."""
 
@@ -124,7 +122,7 @@ def _mismatches(answer: Answer) -> list[tuple[str, str]]:
     if answer["better_torch_versions"]:
         version = answer["better_torch_versions"][0]
         lines.append(("", f"the rules of torch {version} fit better: try --torch {version}"))
-    if answer["segment_mismatches"] > _DOUBT_FRACTION * answer["segment_events"]:
+    if answer["is_far_off"]:
         lines.append(("", "too far from what was recorded: do not trust what it predicts"))
     return lines
 
@@ -235,6 +233,8 @@ def _advice(answer: Answer) -> str:
 def _verdict(answer: Answer) -> str:
     if not _has_requests(answer):
         return "Advice: none, because no request for memory was recorded."
+    if answer["is_far_off"]:
+        return "Advice: none, because the replay is too far from what was recorded."
     rows: list[Answer] = answer["advice"]
     now = next(row for row in rows if row["is_recorded"])
     best = next((row for row in rows if row["settings_text"] == answer["advised"]), None)

@@ -102,6 +102,15 @@ def test_differences_are_listed() -> None:
     assert answer()["is_exact"]
 
 
+def test_a_replay_that_is_another_job_is_no_ground_for_advice() -> None:
+    advice = advise(recording(JOB))
+    near, far = (answer(segment_mismatches=number, advice=advice) for number in (3, 4))
+    assert near["segment_events"] == 33
+    assert (near["is_far_off"], far["is_far_off"]) == (False, True)
+    assert (near["advised"], far["advised"]) == ("expandable_segments:True", None)
+    assert near["advice"] == far["advice"]
+
+
 def test_a_missing_beginning_says_what_was_inferred() -> None:
     inferred = InferredState(recorded_blocks=5, guessed_blocks=1, uncertain_bytes=512)
     found = answer(initial=InitialState(3, [], inferred, is_complete=False))

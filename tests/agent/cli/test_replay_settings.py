@@ -38,6 +38,32 @@ def test_a_list_is_one_value() -> None:
     assert settings.roundup_power2_divisions[8:11] == (1, 2, 4)
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("max_split_size_mb", "--set: expected KEY=VALUE, got 'max_split_size_mb'"),
+        ("max_split_size_mb=", "--set: expected KEY=VALUE, got 'max_split_size_mb='"),
+        ("colour=red", "--set: no setting 'colour'; expected one of: "),
+        (
+            "pinned_num_register_threads=8",
+            "--set: expected a setting of device memory, got 'pinned_num_register_threads'",
+        ),
+        ("max_split_size_mb=1", "--set max_split_size_mb: expected "),
+        ("expandable_segments=true", "--set expandable_segments: expected True or"),
+        ("roundup_power2_divisions=3", "--set roundup_power2_divisions: expected "),
+        ("garbage_collection_threshold=80", "--set garbage_collection_threshold: expected "),
+        ("throw_on_cudamalloc_oom=True", "--set throw_on_cudamalloc_oom: expected an option of"),
+    ],
+)
+def test_what_pytorch_does_not_take_is_refused(text: str, line: str) -> None:
+    assert refusal(text).startswith(line)
+
+
+def test_a_fraction_is_understood_for_releases_that_have_only_the_function() -> None:
+    changes = changes_of(["per_process_memory_fraction=0.5"])
+    assert changed(DEFAULTS, changes, (2, 6)).per_process_memory_fraction == 0.5
+
+
 @pytest.mark.parametrize("value", ["True,max_split_size_mb:64", "True:False", "True,"])
 def test_a_value_cannot_bring_another_setting_along(value: str) -> None:
     line = refusal(f"expandable_segments={value}")

@@ -48,6 +48,7 @@ ANSWER: dict[str, Any] = {
     "is_complete": True,
     "inferred": None,
     "is_exact": True,
+    "is_far_off": False,
     "segment_events": 501,
     "segment_mismatches": 0,
     "blocks": 57000,
@@ -177,8 +178,10 @@ def test_nothing_reserved_is_no_part_of_anything() -> None:
 
 def test_a_replay_that_is_another_job_is_not_to_be_trusted() -> None:
     doubt = "too far from what was recorded: do not trust what it predicts"
-    assert doubt not in words("replay", is_exact=False, segment_mismatches=50)
-    assert doubt in words("replay", is_exact=False, segment_mismatches=51)
+    assert doubt not in words("replay", is_exact=False)
+    assert doubt in words("replay", is_exact=False, is_far_off=True)
+    text = replay_text({**ANSWER, "is_far_off": True, "advice": [ADVICE, NOW]})
+    assert "Advice: none, because the replay is too far from what was recorded." in text
 
 
 def test_the_peak_is_compared_with_the_recorded_one() -> None:
