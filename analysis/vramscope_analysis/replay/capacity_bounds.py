@@ -94,11 +94,12 @@ def bounded(recording: Recording) -> Capacity | None:
     With garbage collection a flush may also be that, at a part of the cap.
     """
     threshold = recording.settings.garbage_collection_threshold
+    has_fraction = recording.settings.per_process_memory_fraction < 1
     refused = _failures(recording)
     # Garbage is collected by the process's own limit, not by what the device has. Nothing tells
     # the two apart without a failure, but for pages a limit leaves more room.
     pages = recording.settings.expandable_segments and not refused
-    is_limit = bool(threshold) or pages or _device_had_more(recording)
+    is_limit = bool(threshold) or has_fraction or pages or _device_had_more(recording)
     lowest = most_granted(recording) if is_limit else recording.peak_reserved_bytes
     flushes = flushes_of(recording)
     collected = [flush for flush in flushes if threshold and may_be_collected(flush)]

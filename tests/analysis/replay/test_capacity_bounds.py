@@ -53,6 +53,17 @@ def test_a_device_that_had_no_more_was_the_bound_itself() -> None:
     assert capacity == Capacity(1000 * MIB, None, 900 * MIB, 1300 * MIB, "inferred")
 
 
+def test_a_fraction_in_the_settings_is_a_limit_whatever_the_device_had() -> None:
+    plain = job_that_fails(capacity_bytes=1000 * MIB).plain()
+    fraction = "per_process_memory_fraction:0.5"
+    plain["allocator_settings"]["PYTORCH_CUDA_ALLOC_CONF"] = fraction
+
+    capacity = bounded(Recording.from_snapshot(Snapshot.from_plain(plain)))
+
+    # As the memory of the device, it would be halved once more.
+    assert capacity == Capacity(None, 1024 * MIB, 900 * MIB, 1300 * MIB, "inferred")
+
+
 def test_of_several_measurements_the_least_that_explains_everything_counts() -> None:
     job = RecordedJob(capacity_bytes=1000 * MIB)
     job.malloc(500 * MIB)
