@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from benchmarks.trace_recorder import TraceRecorder
+from benchmarks.workloads.random_memory import MIB, random_memory
 
 STEPS = 8
-MIB = 1 << 20
 LIMIT_BYTES = 1600 * MIB
 
 
@@ -33,8 +33,7 @@ def _whole_segments(pool: Any, recorder: TraceRecorder) -> list[torch.Tensor]:
     for _ in range(STEPS):
         with torch.cuda.use_mem_pool(pool):
             for _ in range(4):
-                size_bytes = rng.choice((rng.randrange(1, MIB), rng.randrange(MIB, 24 * MIB)))
-                kept.append(torch.empty(size_bytes, dtype=torch.uint8, device="cuda"))
+                kept.append(random_memory(rng))
         for _ in range(3):
             del kept[rng.randrange(len(kept))]
         recorder.end_step()

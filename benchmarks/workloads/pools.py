@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from benchmarks.trace_recorder import TraceRecorder
+from benchmarks.workloads.random_memory import random_memory
 
 STEPS = 12
-MIB = 1 << 20
 
 
 def run(recorder: TraceRecorder) -> object:
@@ -27,14 +27,14 @@ def run(recorder: TraceRecorder) -> object:
     for step in range(STEPS):
         for index in range(len(pools)):
             with torch.cuda.use_mem_pool(pools[index]):
-                kept.extend(_bytes(rng) for _ in range(6))
+                kept.extend(random_memory(rng) for _ in range(6))
                 if step % 3 == 0:
                     with torch.cuda.stream(stream):
-                        kept.append(_bytes(rng))
+                        kept.append(random_memory(rng))
                 if step % 4 == 1:
                     torch.cuda.empty_cache()  # does nothing in here since 2.8
         kept.extend(_nested(pools, stream, rng))
-        kept.extend(_bytes(rng) for _ in range(4))
+        kept.extend(random_memory(rng) for _ in range(4))
         for _ in range(rng.randrange(6)):
             del kept[rng.randrange(len(kept))]
         if step % 5 == 4:
@@ -51,16 +51,10 @@ def run(recorder: TraceRecorder) -> object:
 def _nested(pools: list[Any], stream: torch.cuda.Stream, rng: random.Random) -> list[Any]:
     """One pool within another; the free of what another stream used waits for the scope to end."""
     with torch.cuda.use_mem_pool(pools[0]):
-        outer = [_bytes(rng), _bytes(rng)]
+        outer = [random_memory(rng), random_memory(rng)]
         with torch.cuda.use_mem_pool(pools[1]):
-            inner = [_bytes(rng), _bytes(rng)]
-        outer.append(_bytes(rng))
+            inner = [random_memory(rng), random_memory(rng)]
+        outer.append(random_memory(rng))
         outer[0].record_stream(stream)
         del outer[0]
     return outer + inner
-
-
-def _bytes(rng: random.Random) -> torch.Tensor:
-    """Memory of a random size, small and large alike."""
-    size_bytes = rng.choice((rng.randrange(1, MIB), rng.randrange(MIB, 24 * MIB)))
-    return torch.empty(size_bytes, dtype=torch.uint8, device="cuda")

@@ -9,10 +9,10 @@ import torch
 
 from benchmarks.trace_recorder import TraceRecorder
 from benchmarks.workloads.language_model import LanguageModel, text
+from benchmarks.workloads.random_memory import MIB, random_memory
 
 STEPS_PER_PHASE = 2
 KEPT = 6
-MIB = 1 << 20
 
 # After each but the first: whether the cache is emptied first.
 PHASES = (
@@ -44,8 +44,7 @@ def run(recorder: TraceRecorder) -> None:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             for _ in range(KEPT):
-                size_bytes = rng.choice((rng.randrange(1, MIB), rng.randrange(MIB, 90 * MIB)))
-                kept.append(torch.empty(size_bytes, dtype=torch.uint8, device=recorder.device))
+                kept.append(random_memory(rng, recorder.device, 90 * MIB))
                 if rng.random() < 0.4:
                     del kept[rng.randrange(len(kept))]
             recorder.end_step()

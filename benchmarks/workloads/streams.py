@@ -11,11 +11,11 @@ from collections import deque
 import torch
 
 from benchmarks.trace_recorder import TraceRecorder
+from benchmarks.workloads.random_memory import random_memory
 
 STEPS = 30
 SIDE_STREAMS = 3
 BUSY_CYCLES = 1_000_000  # about half a millisecond: longer than the host needs to go on
-MIB = 1 << 20
 
 
 def run(recorder: TraceRecorder) -> None:
@@ -33,7 +33,7 @@ def run(recorder: TraceRecorder) -> None:
             stream.wait_stream(main)
             results.append(_on_side_stream(stream, batch, weight, rng))
         del batch  # while the side streams are busy with it
-        scratch = [_bytes(rng) for _ in range(8)]
+        scratch = [random_memory(rng) for _ in range(8)]
         for stream in streams if step % 3 else streams[:1]:
             main.wait_stream(stream)
         for result in results:
@@ -63,13 +63,7 @@ def _on_side_stream(
         torch.cuda._sleep(BUSY_CYCLES)
         batch.record_stream(stream)
         hidden = (batch @ weight).relu()
-        own = [_bytes(rng) for _ in range(3)]
+        own = [random_memory(rng) for _ in range(3)]
         hidden = hidden * hidden.sigmoid()
         own.append(hidden[:, :256].clone())
         return torch.cat((hidden, own.pop()), dim=1)
-
-
-def _bytes(rng: random.Random) -> torch.Tensor:
-    """Memory of a random size, small and large alike."""
-    size_bytes = rng.choice((rng.randrange(1, MIB), rng.randrange(MIB, 24 * MIB)))
-    return torch.empty(size_bytes, dtype=torch.uint8, device="cuda")

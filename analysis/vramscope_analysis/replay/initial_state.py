@@ -11,7 +11,7 @@ import numpy as np
 from vramscope_analysis.allocator.version_rules import TieBreak, tie_break_of
 from vramscope_analysis.replay.expandable_ranges import range_addresses
 from vramscope_analysis.replay.held_memory import HeldSegment
-from vramscope_analysis.replay.past_blocks import PastBlocks
+from vramscope_analysis.replay.past_blocks import PastBlock, PastBlocks
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.registration_order import Registrations
 from vramscope_analysis.replay.undo import ALLOC, FREE_REQUESTED, Undo
@@ -169,7 +169,7 @@ def _inferred(
 def _segments(
     recording: Recording, held: Sequence[HeldSegment], past: PastBlocks
 ) -> Iterator[dict[str, Any]]:
-    """Segments with their blocks and, between those, what was free."""
+    """Segments with their blocks, and with the two keys that are not PyTorch's."""
     ranges = range_addresses(recording, past.position, held)
     blocks = past.blocks
     order = None
@@ -177,45 +177,50 @@ def _segments(
         order = Registrations(recording, past.position, held, blocks)
     index = 0
     for segment in held:
-        entries: list[dict[str, Any]] = []
-        address = segment.address
-        allocated = active = requested = 0
+        first = index
         while index < len(blocks) and blocks[index].address < segment.end:
-            block = blocks[index]
             index += 1
-            if address < block.address:
-                entries.append(_block_entry(address, block.address - address))
-            state = "active_pending_free" if block.is_pending else "active_allocated"
-            entries.append(
-                _block_entry(block.address, block.size_bytes, block.requested_bytes, state)
-            )
-            allocated += 0 if block.is_pending else block.size_bytes
-            active += block.size_bytes
-            requested += block.requested_bytes
-            address = block.address + block.size_bytes
-        if address < segment.end:
-            entries.append(_block_entry(address, segment.end - address))
-        entry: dict[str, Any] = {
-            "device": recording.device,
-            "address": segment.address,
-            "total_size": segment.size_bytes,
-            "allocated_size": allocated,
-            "active_size": active,
-            "requested_size": requested,
-            "stream": segment.stream,
-            "segment_type": "small" if segment.is_small else "large",
-            "segment_pool_id": segment.pool_id,
-            "is_expandable": segment.is_expandable,
-            "frames": [],
-            "blocks": entries,
-        }
+        entry = _segment_entry(recording.device, segment, blocks[first:index])
         if segment.is_expandable:
             entry["range_address"] = ranges[segment.address]
         elif order is not None:
             entry["registration"] = order.of_segments[segment.address]
-            for part in entries:
+            for part in entry["blocks"]:
                 part["registration"] = order.of_blocks[part["address"]]
         yield entry
+
+
+def _segment_entry(
+    device: int, segment: HeldSegment, blocks: Sequence[PastBlock]
+) -> dict[str, Any]:
+    """One segment in PyTorch's structure."""
+    return {
+        "device": device,
+        "address": segment.address,
+        "total_size": segment.size_bytes,
+        "allocated_size": sum(block.size_bytes for block in blocks if not block.is_pending),
+        "active_size": sum(block.size_bytes for block in blocks),
+        "requested_size": sum(block.requested_bytes for block in blocks),
+        "stream": segment.stream,
+        "segment_type": "small" if segment.is_small else "large",
+        "segment_pool_id": segment.pool_id,
+        "is_expandable": segment.is_expandable,
+        "frames": [],
+        "blocks": list(_block_entries(segment, blocks)),
+    }
+
+
+def _block_entries(segment: HeldSegment, blocks: Sequence[PastBlock]) -> Iterator[dict[str, Any]]:
+    """The blocks of one segment and the free space before, between and behind them."""
+    address = segment.address
+    for block in blocks:
+        if address < block.address:
+            yield _block_entry(address, block.address - address)
+        state = "active_pending_free" if block.is_pending else "active_allocated"
+        yield _block_entry(block.address, block.size_bytes, block.requested_bytes, state)
+        address = block.address + block.size_bytes
+    if address < segment.end:
+        yield _block_entry(address, segment.end - address)
 
 
 def _block_entry(
