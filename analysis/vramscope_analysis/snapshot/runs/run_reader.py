@@ -40,6 +40,8 @@ _FREED_BYTES = 31 << 20
 # In opcodes that take as long.
 _SETTLEMENT_COST = 1000
 _FETCH_COST = 50
+_ATTEMPT_COST = 3
+_REFERENCES_AN_OPCODE = 4
 _ATTEMPTS_AT_ONCE = 64
 # A window that gave less than this share of its bytes was not worth it.
 _WORTH = 0.05
@@ -89,13 +91,14 @@ class RunReader:
         self._families: dict[bytes, Family] = {}
         self._unsettled: RunWindow | None = None
         self._settlements = 0
-        self._values_made = 0
+        self._spent = 0
 
     def take(self, at: int, frame_end: int) -> Taken | None:
         """The run of dicts whose first begins at this byte of the file; None if there is none.
 
         The memo then has room for what the run puts into it.
         """
+        self._spent += _ATTEMPT_COST
         family = self._family(at)
         if family is None:
             return None
@@ -123,7 +126,7 @@ class RunReader:
     def fetch(self, index: int) -> Any:
         """What a memo index stands for that a run has written."""
         self.settle()
-        self._values_made += _FETCH_COST
+        self._spent += _FETCH_COST
         code = self._pool.memo[index]
         return self._settlement.fetch(index) if code == IN_A_RUN else self._pool.objects[code]
 
@@ -131,9 +134,9 @@ class RunReader:
     def cost(self) -> int:
         """What was done beside the runs themselves, counted in opcodes that take as long."""
         return (
-            self._values_made
+            self._spent
             + _SETTLEMENT_COST * self._settlements
-            + self._tails.references_read
+            + self._tails.references_read // _REFERENCES_AN_OPCODE
             + len(self._pool.objects)
         )
 
@@ -141,8 +144,8 @@ class RunReader:
         """Replace the runs in a list by their dicts."""
         if any(type(item) is Run for item in items):
             self.settle()
-            self._values_made += values_of_runs(items)
-            if self._values_made > self._most_values:
+            self._spent += values_of_runs(items)
+            if self._spent > self._most_values:
                 raise over("entries are used in too odd a way", self._most_values, "opcodes")
             expand(items)
 

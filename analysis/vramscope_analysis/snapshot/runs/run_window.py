@@ -69,6 +69,9 @@ class RunWindow:
         row = int(self._starts.searchsorted(offset))
         if row == len(self._starts) or self._starts[row] != offset:
             return None
+        # Not so where frames are not what they say, and it lies in what was left out.
+        if self.window.file_position(offset) != position:
+            return None
         return row if self.part[row] != _NO_PART else None
 
     def stretch_end(self, row: int) -> int:
