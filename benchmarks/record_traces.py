@@ -106,11 +106,11 @@ def record(workload: str, conf: str, name: str, limit_mib: int | None, arguments
     recorder = TraceRecorder(with_frames=arguments.frames)
     if limit_mib is not None:
         recorder.set_limit(limit_mib << 20)
-    alive = module.run(recorder)
+    alive = module.run(recorder)  # held until the snapshot is taken
     if not recorder.records:
         return f"{name}: no CUDA device, ran {recorder.steps} steps on the CPU, recorded nothing"
     entries = recorder.save(arguments.out, name, workload=workload, conf=conf)
-    del alive  # only now
+    del alive
     packed_bytes = (arguments.out / f"{name}.pickle.gz").stat().st_size
     return f"{name}: {recorder.steps} steps, {entries} entries, {packed_bytes / 1024:.0f} KiB"
 

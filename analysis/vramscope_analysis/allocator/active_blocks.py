@@ -93,7 +93,7 @@ class ActiveBlocks:
             self._make_free(block)
 
     def wait_for(self, block: Block) -> None:
-        """A block in use is freed already, and waits for streams that nobody knows."""
+        """A block in use has been freed already, and waits for streams that are not known."""
         block.allocated = False
         block.pending = True
         self.pending[block] = None

@@ -19,7 +19,8 @@ from vramscope_analysis.allocator.state import AllocatorState
 Members: TypeAlias = list[SegmentEntry]
 """What one segment of the model is made of: one plain segment, or all pieces of one range."""
 
-_NEVER: Final = 1 << 64
+_UNKNOWN_AGE: Final = 1 << 64
+"""Comes after every age that is known."""
 
 
 class Restoration:
@@ -133,7 +134,7 @@ class Restoration:
         if numbers is None:
             return
         ages = {
-            block: _NEVER if entry.registration is None else entry.registration
+            block: _UNKNOWN_AGE if entry.registration is None else entry.registration
             for block, entry in self._entries.items()
         }
         for block in sorted(ages, key=lambda block: (ages[block], block.address)):
@@ -217,4 +218,4 @@ def _span(entry: SegmentEntry, start: int) -> tuple[int, int]:
 
 def _age_of(start: int, members: Members) -> tuple[int, int]:
     registration = members[0].registration
-    return (_NEVER if registration is None else registration, start)
+    return (_UNKNOWN_AGE if registration is None else registration, start)

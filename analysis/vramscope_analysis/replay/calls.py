@@ -91,8 +91,8 @@ class Calls:
 def calls_of(recording: Recording, capacity: Capacity, *, start: int = 0) -> Calls:
     """The calls of a recording from an entry on.
 
-    What the allocator did on its own is no call: segments that came, the flush before a request
-    was refused for good, and segments that garbage collection gave back.
+    What the allocator did on its own is no call: segments that came, the flush before the last
+    attempt (``malloc``), and what garbage collection gave back (``garbage_collect_cached_blocks``).
 
     Args:
         recording: the job.
@@ -139,7 +139,10 @@ class _Plan:
         self._moved.update(dict.fromkeys(waited_for.tolist(), flush.cause))
 
     def is_of_users(self, flush: Flush) -> bool:
-        """Whether a flush is certainly no allocator's own: that of one private pool is none."""
+        """Whether somebody certainly asked for a flush.
+
+        The allocator itself never flushes one private pool alone (``release_cached_blocks``).
+        """
         return flush.is_users or (0 not in self._pools_of(flush))
 
     def flushed_by_user(self, flush: Flush) -> None:

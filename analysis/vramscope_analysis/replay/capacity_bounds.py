@@ -60,7 +60,10 @@ class Capacity:
         return allowed is not None and wanted_bytes > allowed
 
     def collects(self, flush: Flush, threshold: float) -> bool:
-        """Whether a flush may be garbage collection: more was held than the threshold allows."""
+        """Whether a flush may be garbage collection (``garbage_collect_cached_blocks``).
+
+        Then more was held than the threshold allows.
+        """
         if not may_be_collected(flush) or flush.first in self.asked_flushes:
             return False
         limit = self.limit_bytes

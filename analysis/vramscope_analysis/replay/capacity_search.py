@@ -25,8 +25,8 @@ class CapacitySearch:
     """Narrows down a cap until the replayed job flushes when the recorded one did.
 
     What differs first tells the way. A replay that gives back more than was recorded has too
-    little; one that gives back less has too much. Or the flush was no allocator's at all: then it
-    is made where it was recorded, as a call of ``empty_cache``.
+    little; one that gives back less has too much. Or somebody asked for the flush: then it is made
+    where it was recorded, as a call of ``empty_cache``.
     """
 
     def __init__(self, recording: Recording, version: Version | None = None) -> None:

@@ -33,9 +33,10 @@ class Flush:
         asked_bytes: the segment that the cause asked the device for; 0 if it asked for nothing,
             so that nothing but a call of the user can be behind the flush.
         is_failure: the cause is an ``oom``.
-        is_collectable: it may be garbage collection, which leaves small segments and pages alone.
-        is_partial: a freed block waited for another stream even then. Whoever gives everything
-            back waits for all of them.
+        is_collectable: it may be garbage collection, which leaves small segments and pages alone
+            (``garbage_collect_cached_blocks``).
+        is_partial: a freed block waited for another stream even then. A flush of everything waits
+            for all of them (``synchronize_and_free_events``).
         is_users: the stacks show that a caller asked for the flush, and not the request.
     """
 
@@ -53,7 +54,7 @@ class Flush:
 
 
 def immediate_frees(recording: Recording) -> NDArray[np.bool_]:
-    """Where a ``free_requested`` is completed by the next entry: no other stream was waited for."""
+    """Where the next entry completes a ``free_requested``: no other stream had used the block."""
     events = recording.events
     immediate = np.zeros(len(events), dtype=np.bool_)
     immediate[:-1] = (
@@ -65,7 +66,7 @@ def immediate_frees(recording: Recording) -> NDArray[np.bool_]:
 
 
 def late_completions(recording: Recording) -> NDArray[np.bool_]:
-    """Where a block becomes free that had waited for another stream."""
+    """Where a block becomes free that had waited for another stream (``process_events``)."""
     late: NDArray[np.bool_] = recording.events.actions == Action.FREE_COMPLETED
     late[1:] &= ~immediate_frees(recording)[:-1]
     return late
@@ -112,7 +113,7 @@ def reserved_before(recording: Recording, event: int) -> int:
 
 
 def asked_of_device(recording: Recording, event: int) -> int:
-    """Bytes of the segment that a request asks the device for when nothing cached fits."""
+    """Bytes of the segment for a request that nothing cached fits (``get_allocation_size``)."""
     settings = recording.settings
     return segment_size(round_size(int(recording.events.sizes[event]), settings), settings)
 

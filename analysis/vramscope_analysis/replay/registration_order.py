@@ -137,7 +137,10 @@ class Registrations:
                 self._old_segments.discard(address)
 
     def _alloc(self, start: int, requested_bytes: int) -> None:
-        """Blocks of the same size that are free and were not taken come later."""
+        """Blocks of the same size that are free and were not taken come later.
+
+        What is left of the block is split off as in ``alloc_found_block``.
+        """
         piece = self._pieces.get(start)
         if piece is None:
             return
@@ -162,6 +165,7 @@ class Registrations:
             self._make_free(start + rounded_bytes)
 
     def _complete_free(self, start: int) -> None:
+        """A block joins its free neighbours (``try_merge_blocks``)."""
         piece = self._pieces.get(start)
         if piece is None or start in self._free:
             return

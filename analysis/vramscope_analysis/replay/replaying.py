@@ -1,4 +1,4 @@
-"""Does the model do what the recorded allocator did?"""
+"""Replays a recorded job as it was, and reports whether the model did the same."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from vramscope_analysis.allocator import Version
+from vramscope_analysis.allocator.version_rules import tie_break_of
 from vramscope_analysis.replay.capacity import infer_capacity, search_capacity
 from vramscope_analysis.replay.capacity_bounds import Capacity
 from vramscope_analysis.replay.comparison import Mismatch
@@ -16,8 +17,8 @@ from vramscope_analysis.replay.recorded_replay import Progress, RecordedReplay
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
 
-TIE_BREAKS: Final[tuple[Version, ...]] = ((2, 11), (2, 12), (2, 14))
-"""One release for each way to choose among free blocks of equal size."""
+RELEASES_TO_TRY: Final[tuple[Version, ...]] = ((2, 11), (2, 12), (2, 14))
+"""The newest release of each way to choose among free blocks of equal size."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ def replay_recorded(
 
     Args:
         recording: the job.
-        version: torch release to follow; None is the newest that writes such a snapshot, or
-            else one that was shown by what it did to have written it.
+        version: torch release to follow; None is the newest that writes such a snapshot,
+            or, if that does not fit, another one under which nothing is misplaced.
         capacity_bytes: what the device had.
         limit_bytes: the process's own limit below that. If neither is given, both are what the
             recording shows; if one is, the other is none.
@@ -140,20 +141,15 @@ def replay_recorded(
 def _fitting_replays(replay: RecordedReplay, capacity: Capacity) -> list[RecordedReplay]:
     """The replay under other tie-breaks, best first, where less differs.
 
-    A key that is in the snapshot rules older releases out; one that lacks is no proof.
+    The keys of a snapshot rule out older releases; a key that is missing proves nothing.
     """
     recording, followed = replay.recording, replay.model.version
     oldest, _newest = recording.versions
     found: list[RecordedReplay] = []
-    for version in TIE_BREAKS:
-        if version >= oldest and tie_break(version) != tie_break(followed):
+    for version in RELEASES_TO_TRY:
+        if version >= oldest and tie_break_of(version) is not tie_break_of(followed):
             other = RecordedReplay(recording, capacity, version=version)
             other.advance()
             if other.misplaced < replay.misplaced:
                 found.append(other)
     return sorted(found, key=lambda other: other.misplaced)
-
-
-def tie_break(version: Version) -> Version:
-    """The first of :data:`TIE_BREAKS` that a release is not newer than."""
-    return next((each for each in TIE_BREAKS if version <= each), TIE_BREAKS[-1])
