@@ -12,7 +12,7 @@ from vramscope_analysis.allocator import (
 )
 from vramscope_analysis.replay.calls import MALLOC, OUT_OF_MEMORY, calls_of
 from vramscope_analysis.replay.capacity import infer_capacity
-from vramscope_analysis.replay.capacity_bounds import Capacity
+from vramscope_analysis.replay.capacity_bounds import Capacity, refusals
 from vramscope_analysis.replay.initial_state import initial_state
 from vramscope_analysis.replay.placement import RecordedAddresses
 from vramscope_analysis.replay.prediction_result import (
@@ -93,6 +93,7 @@ class _Run:
         self._job = ReplayedJob(self._model, segments)
         recorded = _recorded_capacity(recording, capacity, version)
         self._calls = calls_of(recording, recorded, start=start)
+        self._refusals = refusals(recording) if capacity.source == "varying" else {}
         self._next_call = 0
         self._peak: Moment | None = None
         self._peak_bytes = 0
@@ -124,6 +125,7 @@ class _Run:
         """Make some of the calls; the first whose outcome is not as recorded is the last."""
         malloc, call, blocks = self._model.malloc, self._job.call, self._job.blocks
         counters, addresses = self._model.counters, self._addresses
+        refused = self._refusals
         taken = counters.num_device_alloc
         self._next_call = start
         for operation, event, address, size_bytes, stream, pool_id in self._calls.rows(start, stop):
@@ -131,6 +133,8 @@ class _Run:
                 if event > addresses.next_event:
                     addresses.expect_nothing()
                     addresses.expect_until(event)
+                if event in refused:
+                    self._model.set_limit(refused[event])
                 try:
                     block = malloc(size_bytes, stream, pool_id)
                 except OutOfMemoryError as error:
@@ -143,6 +147,8 @@ class _Run:
                         self._end_at(event, "recorded_out_of_memory")
                         return
                     blocks[address] = block
+                if event in refused:
+                    self._model.set_limit(None)
                 if counters.num_device_alloc != taken:
                     taken = counters.num_device_alloc
                     self._note_peak(event)
@@ -180,6 +186,7 @@ class _Run:
         """Go on as if memory had no end from the failure on, to tell how much was needed."""
         if self._oom is None:
             return None
+        self._refusals = {}
         self._model.set_limit(None)
         self._model.set_capacity(None)
         self._model.reset_peaks()

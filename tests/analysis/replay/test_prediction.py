@@ -53,6 +53,48 @@ def test_the_recorded_settings_predict_the_recorded_run(name: str) -> None:
         assert predicted == trace.final_stats[counter]
 
 
+def job_beside_others() -> RecordedJob:
+    """Another process takes most of the device in the middle, and gives it back."""
+    job = RecordedJob(capacity_bytes=2 * GIB)
+    job.free(job.malloc(GIB))
+    job.model.empty_cache()
+    job.free(job.malloc(100 * MIB), job.malloc(150 * MIB))
+    job.model.set_capacity(500 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        job.malloc(600 * MIB)
+    job.model.set_capacity(2 * GIB)
+    job.malloc(800 * MIB)
+    return job
+
+
+def test_a_failure_that_no_constant_limit_explains_is_predicted_too() -> None:
+    job = job_beside_others()
+    recording = job.recording()
+
+    prediction = predict(recording, recording.settings)
+
+    assert prediction.capacity.source == "varying"
+    failed = next(at for at, entry in enumerate(job.entries) if entry["action"] == "oom")
+    assert prediction.oom is not None
+    assert prediction.oom.event == failed
+    assert prediction.oom.needed_bytes == 600 * MIB
+    assert (prediction.ooms, prediction.retries, prediction.end) == (1, 1, None)
+    assert prediction.peak_reserved_bytes == GIB
+    assert prediction.counters == job.model.memory_stats()
+
+
+def test_what_was_refused_once_binds_other_settings_at_that_moment_only() -> None:
+    job = job_beside_others()
+
+    prediction = predict(job.recording(), AllocatorSettings(expandable_segments=True))
+
+    assert prediction.oom is not None
+    assert prediction.oom.allowed_bytes == 600 * MIB - 1
+    # The request of 800 MiB after it is granted.
+    assert (prediction.ooms, prediction.end) == (1, None)
+    assert prediction.peak_reserved_bytes >= 800 * MIB
+
+
 def recorded_failure(name: str) -> tuple[int, str]:
     """Step and message of a real failure."""
     rows = json.loads((FOLDER / f"{name}.json").read_text())["steps"]
