@@ -79,7 +79,8 @@ def _answer(options: argparse.Namespace, bar: ProgressBar) -> dict[str, Any]:
     capacity_bytes = _capacity(options.capacity)
     version = _version(options.torch)
     changes = changes_of(options.set)
-    recording = _recording(_read(options.snapshot, bar), options.snapshot, options.device)
+    source = "<stdin>" if options.snapshot == _STDIN else options.snapshot
+    recording = _recording(_read(options.snapshot, bar), source, options.device)
     settings = changed(recording.settings, changes, version or recording.version)
     limit_bytes = limit_of(settings, changes, capacity_bytes)
     given: dict[str, Any] = {"capacity_bytes": capacity_bytes, "limit_bytes": limit_bytes}
@@ -92,7 +93,7 @@ def _answer(options: argparse.Namespace, bar: ProgressBar) -> dict[str, Any]:
         if options.advise:
             advice = advise(recording, progress=bar.stage("trying settings"), **given)
     except ValueError as error:
-        raise Problem(f"{options.snapshot}: the recording contradicts itself: {error}") from None
+        raise Problem(f"{source}: the recording contradicts itself: {error}") from None
     return {
         "source": options.snapshot,
         "changed_settings": changes,
@@ -133,8 +134,9 @@ def _read(source: str, bar: ProgressBar) -> Snapshot:
 
     if source != _STDIN and os.path.isdir(source):
         raise Problem(f"{source}: expected a snapshot file, got a directory")
-    if source == _STDIN and sys.stdin.isatty():
-        raise Problem("expected a snapshot on standard input, got a terminal")
+    if source == _STDIN and (sys.stdin is None or sys.stdin.isatty()):
+        got = "nothing" if sys.stdin is None else "a terminal"
+        raise Problem(f"expected a snapshot on standard input, got {got}")
     try:
         file = sys.stdin.buffer if source == _STDIN else source
         return read_snapshot(file, progress=bar.stage("reading"))
@@ -162,11 +164,15 @@ def _recording(snapshot: Snapshot, source: str, device: int | None) -> Recording
 
 def _print(text: str) -> None:
     """Print, unless nobody reads: ``vramscope replay ... | head -3`` is no error."""
+    if sys.stdout is None:  # closed by whoever started the command
+        return
     encoding = sys.stdout.encoding or "utf-8"
     try:
         # A path may hold what the terminal's encoding does not have.
         print(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # The interpreter flushes once more when it ends, and would complain then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise Problem(f"the answer could not be written: {error.strerror}", 1) from None

@@ -107,20 +107,13 @@ def test_other_settings_predict_what_was_really_recorded_under_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = answer(capsys, JOB, "--set", "expandable_segments=True")
+    assert found["changed_settings"] == {"expandable_segments": "True"}
     assert found["settings"]["expandable_segments"] is True
     assert found["recorded_settings"]["expandable_segments"] is False
     assert found["recorded_peak_reserved_bytes"] == 546 * MIB
     assert found["predicted_peak_reserved_bytes"] == 276 * MIB
     # How far to trust it: the recorded settings were replayed as well.
     assert found["segment_mismatches"] == 0
-
-
-def test_settings_add_up_and_the_last_of_one_key_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("max_split_size_mb=64", "roundup_power2_divisions=[256:1,>:4]", "max_split_size_mb=99")
-    found = answer(capsys, JOB, *(word for each in words for word in ("--set", each)))
-    assert found["settings"]["max_split_size_mb"] == 99
-    assert found["changed_settings"]["max_split_size_mb"] == "99"
-    assert "roundup_power2_divisions" in found["settings_text"]
 
 
 def test_a_person_reads_it_in_words(capsys: pytest.CaptureFixture[str]) -> None:
@@ -345,6 +338,21 @@ def test_nothing_but_the_answer_is_written_without_a_terminal() -> None:
     assert process.returncode == 0
     assert out.startswith(b"recording ")
     assert err == b""
+
+
+def test_an_answer_that_cannot_be_written_is_one_line() -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "vramscope", "replay", JOB]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    line = b"vramscope: the answer could not be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, line)
+
+
+def test_closed_streams_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in ("stdin", "stdout"):
+        monkeypatch.setattr(sys, stream, None)
+    assert main(["replay", JOB]) == 0
+    assert main(["replay", "-"]) == 2
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
