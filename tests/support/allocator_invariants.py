@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -98,10 +99,10 @@ def check_free_sets(model: CachingAllocator) -> None:
             assert block.state == "inactive"
             assert block.mapped
             assert block.pool is pool
-            for stream in {block.stream for block in blocks}:
-                for unmapped in pool.unmapped.of_stream(stream):
-                    assert not unmapped.mapped
-                    assert unmapped.next is None or unmapped.next.mapped, "neighbours not joined"
+        for stream in {block.stream for block in blocks}:
+            for unmapped in pool.unmapped.of_stream(stream):
+                assert not unmapped.mapped
+                assert unmapped.next is None or unmapped.next.mapped, "neighbours were not joined"
     assert free == {
         (block["address"], block["size"])
         for segment in model.segments()
@@ -117,62 +118,86 @@ def pools_of(model: CachingAllocator) -> list[BlockPool]:
     return [cached.small, cached.large, *(half for p in private for half in (p.small, p.large))]
 
 
+class Pieces:
+    """Pieces of the device that do not overlap, by address."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[int, int] = {}
+        self._addresses: list[int] = []
+
+    def add(self, address: int, size_bytes: int) -> None:
+        """One more; it must not overlap another."""
+        assert not self.within(address, size_bytes), "two pieces overlap"
+        self.sizes[address] = size_bytes
+        insort(self._addresses, address)
+
+    def remove(self, address: int, size_bytes: int) -> None:
+        """One less, of which the size is known."""
+        assert self.sizes.pop(address) == size_bytes
+        del self._addresses[bisect_left(self._addresses, address)]
+
+    def within(self, address: int, size_bytes: int) -> list[tuple[int, int]]:
+        """Address and size of all that overlap a range."""
+        first = max(0, bisect_right(self._addresses, address) - 1)
+        last = bisect_left(self._addresses, address + size_bytes)
+        return [
+            (start, self.sizes[start])
+            for start in self._addresses[first:last]
+            if start + self.sizes[start] > address
+        ]
+
+    def cut(self, address: int, size_bytes: int) -> None:
+        """Take a range out, which may begin and end within pieces."""
+        end = address + size_bytes
+        for start, piece_bytes in self.within(address, size_bytes):
+            self.remove(start, piece_bytes)
+            if start < address:
+                self.add(start, address - start)
+            if start + piece_bytes > end:
+                self.add(end, start + piece_bytes - end)
+
+
 class EventMemory:
     """The device as the events alone tell it; every event must make sense there."""
 
     def __init__(self) -> None:
-        self.pieces: dict[int, int] = {}  # address -> size of what is reserved, joined never
-        self.live: dict[int, int] = {}
-        self.pending: dict[int, int] = {}
+        self.reserved = Pieces()
+        self.live = Pieces()
+        self.pending = Pieces()
 
     def apply(self, event: Event) -> None:
         action, address, size_bytes, _stream, _pool_id = event
         if action in ("segment_alloc", "segment_map"):
-            assert not self._reserved(address, size_bytes), "reserved twice"
-            self.pieces[address] = size_bytes
+            self.reserved.add(address, size_bytes)
         elif action == "segment_free":
-            assert self.pieces.pop(address) == size_bytes
+            self.reserved.remove(address, size_bytes)
             assert not self._in_use(address, size_bytes)
         elif action == "segment_unmap":
+            assert self._is_reserved(address, size_bytes), "not mapped"
             assert not self._in_use(address, size_bytes)
-            self._cut(address, size_bytes)
+            self.reserved.cut(address, size_bytes)
         elif action == "alloc":
-            assert self._reserved(address, size_bytes) >= size_bytes, "outside of what is reserved"
+            assert self._is_reserved(address, size_bytes), "outside of what is reserved"
             assert not self._in_use(address, size_bytes), "handed out twice"
-            self.live[address] = size_bytes
+            self.live.add(address, size_bytes)
         elif action == "free_requested":
-            assert self.live.pop(address) == size_bytes
-            self.pending[address] = size_bytes
+            self.live.remove(address, size_bytes)
+            self.pending.add(address, size_bytes)
         elif action == "free_completed":
-            assert self.pending.pop(address) == size_bytes
+            self.pending.remove(address, size_bytes)
         else:
             assert action == "oom", action
 
     def reserved_bytes(self) -> int:
-        """Bytes of all pieces."""
-        return sum(self.pieces.values())
+        """Bytes of all that is reserved."""
+        return sum(self.reserved.sizes.values())
 
     def _in_use(self, address: int, size_bytes: int) -> bool:
-        return any(
-            start < address + size_bytes and address < start + used_bytes
-            for used in (self.live, self.pending)
-            for start, used_bytes in used.items()
-        )
+        return any(used.within(address, size_bytes) for used in (self.live, self.pending))
 
-    def _reserved(self, address: int, size_bytes: int) -> int:
-        """How many bytes of a range are reserved."""
-        return sum(
-            max(0, min(start + piece, address + size_bytes) - max(start, address))
-            for start, piece in self.pieces.items()
-        )
-
-    def _cut(self, address: int, size_bytes: int) -> None:
-        assert self._reserved(address, size_bytes) == size_bytes, "not mapped"
+    def _is_reserved(self, address: int, size_bytes: int) -> bool:
         end = address + size_bytes
-        for start, piece in list(self.pieces.items()):
-            if start < end and address < start + piece:
-                del self.pieces[start]
-                if start < address:
-                    self.pieces[start] = address - start
-                if start + piece > end:
-                    self.pieces[end] = start + piece - end
+        return size_bytes == sum(
+            min(start + piece_bytes, end) - max(start, address)
+            for start, piece_bytes in self.reserved.within(address, size_bytes)
+        )

@@ -214,7 +214,8 @@ class AllocatorMachine(RuleBasedStateMachine):
             assert states[block.address, block.size_bytes] == "active_allocated"
         for block in self.pending:
             assert states[block.address, block.size_bytes] == "active_pending_free"
-        assert self.memory.live == {block.address: block.requested_bytes for block in self.live}
+        live = {block.address: block.requested_bytes for block in self.live}
+        assert self.memory.live.sizes == live
 
     @invariant()
     def no_more_is_reserved_than_there_is(self) -> None:
