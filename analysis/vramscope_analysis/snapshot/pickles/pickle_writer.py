@@ -146,7 +146,8 @@ def integer_opcodes(value: int) -> bytes:
     if -(1 << 31) <= value < 1 << 31:
         return bytes([Op.BININT]) + value.to_bytes(4, "little", signed=True)
     # One bit more, for the sign.
-    raw = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+    bits = (value + (value < 0)).bit_length()
+    raw = value.to_bytes(bits // 8 + 1, "little", signed=True)
     if len(raw) < 256:
         return bytes([Op.LONG1, len(raw)]) + raw
     return bytes([Op.LONG4]) + len(raw).to_bytes(4, "little") + raw
