@@ -128,9 +128,11 @@ class CodedColumn(Column):
         """The number of each value of a run; None where one has none."""
         if values.objects is None:
             return None
-        if self._objects is not values.objects or len(self._numbers) < len(values.objects):
-            missing = len(values.objects) - len(self._numbers)
+        if self._objects is not values.objects:
             self._objects = values.objects
+            self._numbers = self._numbers[:0]
+        missing = len(values.objects) - len(self._numbers)
+        if missing > 0:
             self._numbers = np.concatenate([self._numbers, np.full(missing, _NOT_YET, np.int32)])
         numbers = self._numbers[values.values]
         if int(numbers.min()) == _NOT_YET:
