@@ -2,11 +2,11 @@
 
 from vramscope_analysis.allocator import Version
 from vramscope_analysis.replay.advice import Advice, advise, recommended
-from vramscope_analysis.replay.capacity import infer_capacity
-from vramscope_analysis.replay.capacity_bounds import Capacity
+from vramscope_analysis.replay.capacity import Capacity
+from vramscope_analysis.replay.capacity_inference import infer_capacity
 from vramscope_analysis.replay.comparison import Mismatch
-from vramscope_analysis.replay.initial_state import InferredState, InitialState, initial_state
-from vramscope_analysis.replay.live_blocks import LiveBlock, live_blocks
+from vramscope_analysis.replay.past.initial_state import InferredState, InitialState, initial_state
+from vramscope_analysis.replay.past.live_blocks import LiveBlock, live_blocks
 from vramscope_analysis.replay.prediction import predict
 from vramscope_analysis.replay.prediction_result import End, Moment, OutOfMemory, Prediction
 from vramscope_analysis.replay.recorded_replay import RecordedReplay

@@ -8,7 +8,7 @@ from typing import Final
 
 from vramscope_analysis.allocator import AllocatorSettings, Version, settings_text
 from vramscope_analysis.allocator.settings import MIB, POWER2_DIVISION_SLOTS, UNLIMITED
-from vramscope_analysis.replay.capacity import infer_capacity
+from vramscope_analysis.replay.capacity_inference import infer_capacity
 from vramscope_analysis.replay.prediction import predict
 from vramscope_analysis.replay.prediction_result import Prediction
 from vramscope_analysis.replay.recorded_replay import Progress

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.allocator import PoolId
-from vramscope_analysis.replay.capacity_bounds import Capacity
+from vramscope_analysis.replay.capacity import Capacity
 from vramscope_analysis.replay.flushes import (
     Flush,
     flushes_of,

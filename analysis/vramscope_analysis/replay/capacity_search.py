@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from vramscope_analysis.allocator import Version
-from vramscope_analysis.replay.capacity_bounds import Capacity, inferred
+from vramscope_analysis.replay.capacity import Capacity, inferred
 from vramscope_analysis.replay.comparison import SegmentMismatch
 from vramscope_analysis.replay.flushes import Flush, flushes_of
 from vramscope_analysis.replay.placement import SegmentEvent

@@ -11,9 +11,9 @@ from vramscope_analysis.allocator import (
     Version,
 )
 from vramscope_analysis.replay.calls import MALLOC, OUT_OF_MEMORY, calls_of
-from vramscope_analysis.replay.capacity import infer_capacity
-from vramscope_analysis.replay.capacity_bounds import Capacity, refusals
-from vramscope_analysis.replay.initial_state import initial_state
+from vramscope_analysis.replay.capacity import Capacity, refusals
+from vramscope_analysis.replay.capacity_inference import infer_capacity
+from vramscope_analysis.replay.past.initial_state import initial_state
 from vramscope_analysis.replay.placement import RecordedAddresses
 from vramscope_analysis.replay.prediction_result import (
     End,

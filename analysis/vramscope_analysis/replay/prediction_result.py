@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vramscope_analysis.allocator import AllocatorSettings, Version
-from vramscope_analysis.replay.capacity_bounds import Capacity
+from vramscope_analysis.replay.capacity import Capacity
 
 Reason = Literal["out_of_memory", "recorded_out_of_memory"]
 

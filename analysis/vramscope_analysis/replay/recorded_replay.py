@@ -7,9 +7,9 @@ from typing import Final
 
 from vramscope_analysis.allocator import CachingAllocator, OutOfMemoryError, PoolId, Version
 from vramscope_analysis.replay.calls import EMPTY_CACHE, MALLOC, OUT_OF_MEMORY, calls_of
-from vramscope_analysis.replay.capacity_bounds import Capacity, refusals
+from vramscope_analysis.replay.capacity import Capacity, refusals
 from vramscope_analysis.replay.comparison import Comparison
-from vramscope_analysis.replay.initial_state import InitialState, initial_state
+from vramscope_analysis.replay.past.initial_state import InitialState, initial_state
 from vramscope_analysis.replay.placement import RecordedAddresses, SegmentEvent
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.replayed_job import ReplayedJob

@@ -9,10 +9,10 @@ import numpy as np
 
 from vramscope_analysis.allocator import Version
 from vramscope_analysis.allocator.version_rules import tie_break_of
-from vramscope_analysis.replay.capacity import infer_capacity, search_capacity
-from vramscope_analysis.replay.capacity_bounds import Capacity
+from vramscope_analysis.replay.capacity import Capacity
+from vramscope_analysis.replay.capacity_inference import infer_capacity, search_capacity
 from vramscope_analysis.replay.comparison import Mismatch
-from vramscope_analysis.replay.initial_state import InitialState
+from vramscope_analysis.replay.past.initial_state import InitialState
 from vramscope_analysis.replay.recorded_replay import Progress, RecordedReplay
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action

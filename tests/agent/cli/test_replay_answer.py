@@ -20,7 +20,7 @@ from vramscope_analysis.replay import (
     replay_recorded,
 )
 from vramscope_analysis.replay.comparison import Mismatch
-from vramscope_analysis.replay.initial_state import InferredState, InitialState
+from vramscope_analysis.replay.past.initial_state import InferredState, InitialState
 from vramscope_analysis.snapshot import read_snapshot
 
 JOB = "lightning__default"

@@ -18,7 +18,7 @@ from vramscope_analysis.replay.advice import (
     ranked,
     recommended,
 )
-from vramscope_analysis.replay.capacity_bounds import Capacity
+from vramscope_analysis.replay.capacity import Capacity
 from vramscope_analysis.replay.prediction_result import OutOfMemory, Prediction
 from vramscope_analysis.snapshot import read_snapshot
 

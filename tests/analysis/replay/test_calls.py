@@ -17,7 +17,7 @@ from vramscope_analysis.replay.calls import (
     Calls,
     calls_of,
 )
-from vramscope_analysis.replay.capacity_bounds import Capacity, unbounded
+from vramscope_analysis.replay.capacity import Capacity, unbounded
 from vramscope_analysis.replay.recording import Recording
 
 LIMIT = Capacity(None, 100 * MIB, 0, None, "given")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.recorded_job import MIB, RecordedJob
 from vramscope_analysis.allocator import AllocatorSettings, Block
-from vramscope_analysis.replay.capacity_bounds import bounded
+from vramscope_analysis.replay.capacity import bounded
 from vramscope_analysis.replay.capacity_search import CapacitySearch
 
 LIMIT = 448 * MIB

@@ -8,8 +8,8 @@ import pytest
 from tests.support.allocator_traces import TRACES, Trace, flatten, load_trace
 from tests.support.recorded_job import MIB, RecordedJob
 from vramscope_analysis.allocator import AllocatorSettings, OutOfMemoryError
-from vramscope_analysis.replay.capacity import infer_capacity
-from vramscope_analysis.replay.capacity_bounds import Capacity, unbounded
+from vramscope_analysis.replay.capacity import Capacity, unbounded
+from vramscope_analysis.replay.capacity_inference import infer_capacity
 from vramscope_analysis.replay.recorded_replay import RecordedReplay
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action, Snapshot

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from tests.support.made_recordings import BASE, MIB, Entry, entry, recording_of
 from vramscope_analysis.allocator import AllocatorSettings
-from vramscope_analysis.replay.held_memory import HeldSegment
-from vramscope_analysis.replay.past_blocks import PastBlock
-from vramscope_analysis.replay.registration_order import Registrations
+from vramscope_analysis.replay.past.held_memory import HeldSegment
+from vramscope_analysis.replay.past.past_blocks import PastBlock
+from vramscope_analysis.replay.past.registration_order import Registrations
 
 SIZE = 20 * MIB
 POOL = (0, 0)

@@ -17,15 +17,15 @@ from vramscope_analysis.allocator.rounding import (
     SMALL_SEGMENT_BYTES,
     round_size,
 )
-from vramscope_analysis.replay.held_memory import HeldSegment, pool_of
-from vramscope_analysis.replay.past_blocks import PastBlock
-from vramscope_analysis.replay.recording import Recording
-from vramscope_analysis.replay.undo import (
+from vramscope_analysis.replay.past.held_memory import HeldSegment, pool_of
+from vramscope_analysis.replay.past.past_blocks import PastBlock
+from vramscope_analysis.replay.past.undo import (
     ALLOC,
     FREE_COMPLETED,
     SEGMENT_ALLOC,
     SEGMENT_FREE,
 )
+from vramscope_analysis.replay.recording import Recording
 
 _FOLLOWED: Final = (ALLOC, FREE_COMPLETED, SEGMENT_ALLOC, SEGMENT_FREE)
 

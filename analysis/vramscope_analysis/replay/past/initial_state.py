@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from vramscope_analysis.allocator.version_rules import TieBreak, tie_break_of
-from vramscope_analysis.replay.expandable_ranges import range_addresses
-from vramscope_analysis.replay.held_memory import HeldSegment
-from vramscope_analysis.replay.past_blocks import PastBlock, PastBlocks
+from vramscope_analysis.replay.past.expandable_ranges import range_addresses
+from vramscope_analysis.replay.past.held_memory import HeldSegment
+from vramscope_analysis.replay.past.past_blocks import PastBlock, PastBlocks
+from vramscope_analysis.replay.past.registration_order import Registrations
+from vramscope_analysis.replay.past.undo import ALLOC, FREE_REQUESTED, Undo
+from vramscope_analysis.replay.past.unknown_pools import UnknownPools
 from vramscope_analysis.replay.recording import Recording
-from vramscope_analysis.replay.registration_order import Registrations
-from vramscope_analysis.replay.undo import ALLOC, FREE_REQUESTED, Undo
-from vramscope_analysis.replay.unknown_pools import UnknownPools
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.made_recordings import BASE, MIB, block, entry, recording_of, segment
-from vramscope_analysis.replay.live_blocks import LiveBlock, live_blocks
+from vramscope_analysis.replay.past.live_blocks import LiveBlock, live_blocks
 
 ENTRIES = [
     entry("alloc", 512, 300, 7),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.support.made_recordings import KIB, MIB
-from vramscope_analysis.replay.uncertain_block import UncertainBlock
+from vramscope_analysis.replay.past.uncertain_block import UncertainBlock
 
 
 def uncertain(space_bytes: int = 3 * MIB, unsplit_bytes: int = MIB) -> UncertainBlock:

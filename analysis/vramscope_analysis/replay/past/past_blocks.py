@@ -18,11 +18,11 @@ from vramscope_analysis.allocator.rounding import (
     round_size,
 )
 from vramscope_analysis.allocator.version_rules import rules_of
-from vramscope_analysis.replay.best_fit import narrow
-from vramscope_analysis.replay.held_memory import HeldSegment
+from vramscope_analysis.replay.past.best_fit import narrow
+from vramscope_analysis.replay.past.held_memory import HeldSegment
+from vramscope_analysis.replay.past.uncertain_block import UncertainBlock
+from vramscope_analysis.replay.past.undo import ALLOC, Contradictions, Live, Undo
 from vramscope_analysis.replay.recording import Recording
-from vramscope_analysis.replay.uncertain_block import UncertainBlock
-from vramscope_analysis.replay.undo import ALLOC, Contradictions, Live, Undo
 
 NOWHERE: Final = int(np.iinfo(np.uint64).max)
 

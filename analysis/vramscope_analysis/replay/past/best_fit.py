@@ -17,10 +17,10 @@ from vramscope_analysis.allocator.rounding import (
     round_size,
 )
 from vramscope_analysis.allocator.version_rules import TieBreak, tie_break_of
-from vramscope_analysis.replay.held_memory import HeldSegment, pool_of
+from vramscope_analysis.replay.past.held_memory import HeldSegment, pool_of
+from vramscope_analysis.replay.past.uncertain_block import Group, UncertainBlock
 from vramscope_analysis.replay.pools import pool_id
 from vramscope_analysis.replay.recording import Recording
-from vramscope_analysis.replay.uncertain_block import Group, UncertainBlock
 from vramscope_analysis.snapshot import Action
 
 OF_BLOCKS: Final = (Action.ALLOC, Action.FREE_COMPLETED, Action.OOM)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import dataclasses
 
 from tests.support.made_recordings import BASE, MIB, entry, recording_of
-from vramscope_analysis.replay.expandable_ranges import range_addresses
-from vramscope_analysis.replay.held_memory import HeldSegment
+from vramscope_analysis.replay.past.expandable_ranges import range_addresses
+from vramscope_analysis.replay.past.held_memory import HeldSegment
 
 PAGE = 20 * MIB
 HELD = HeldSegment(BASE + 10 * PAGE, PAGE, 0, (0, 0), False, True, None)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from vramscope_analysis.allocator import DEFAULT_POOL_ID, PoolId
-from vramscope_analysis.replay.past_blocks import PastBlocks
+from vramscope_analysis.replay.past.past_blocks import PastBlocks
+from vramscope_analysis.replay.past.undo import ALLOC, Undo
+from vramscope_analysis.replay.past.unknown_pools import UnknownPools
 from vramscope_analysis.replay.recording import Recording
-from vramscope_analysis.replay.undo import ALLOC, Undo
-from vramscope_analysis.replay.unknown_pools import UnknownPools
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.made_recordings import entry, recording_of
-from vramscope_analysis.replay.held_memory import (
+from vramscope_analysis.replay.past.held_memory import (
     HeldSegment,
     MappedPages,
     joined,

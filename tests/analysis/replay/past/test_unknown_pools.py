@@ -4,8 +4,8 @@ import dataclasses
 
 from tests.support.made_recordings import BASE, MIB, block, entry, recording_of, segment
 from vramscope_analysis.allocator import AllocatorSettings
-from vramscope_analysis.replay.held_memory import HeldSegment
-from vramscope_analysis.replay.unknown_pools import UnknownPools
+from vramscope_analysis.replay.past.held_memory import HeldSegment
+from vramscope_analysis.replay.past.unknown_pools import UnknownPools
 
 PLAIN = HeldSegment(BASE, 20 * MIB, 7, None, None, False, 5)
 PAGES = dataclasses.replace(PLAIN, is_expandable=True)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from tests.support.made_recordings import BASE, KIB, MIB, Entry, entry, recording_of, segment
 from tests.support.made_recordings import block as block_of
 from vramscope_analysis.allocator import AllocatorSettings, Version
-from vramscope_analysis.replay.best_fit import narrow
-from vramscope_analysis.replay.held_memory import HeldSegment
-from vramscope_analysis.replay.uncertain_block import UncertainBlock
+from vramscope_analysis.replay.past.best_fit import narrow
+from vramscope_analysis.replay.past.held_memory import HeldSegment
+from vramscope_analysis.replay.past.uncertain_block import UncertainBlock
 
 FREED_AT = 99
 ANY_CALL = (entry("free_requested", 0, 512),)

@@ -9,7 +9,7 @@ import numpy as np
 
 from vramscope_analysis.allocator import PoolId
 from vramscope_analysis.allocator.rounding import SMALL_BYTES
-from vramscope_analysis.replay.held_memory import HeldSegment, MappedPages, pool_of
+from vramscope_analysis.replay.past.held_memory import HeldSegment, MappedPages, pool_of
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
 

@@ -16,9 +16,9 @@ from tests.support.made_recordings import (
     segment,
 )
 from vramscope_analysis.allocator import AllocatorSettings, Version
-from vramscope_analysis.replay.past_blocks import PastBlock, PastBlocks
-from vramscope_analysis.replay.undo import Undo
-from vramscope_analysis.replay.unknown_pools import UnknownPools
+from vramscope_analysis.replay.past.past_blocks import PastBlock, PastBlocks
+from vramscope_analysis.replay.past.undo import Undo
+from vramscope_analysis.replay.past.unknown_pools import UnknownPools
 
 SEGMENT = 20 * MIB
 PENDING = "active_pending_free"

@@ -9,10 +9,10 @@ import numpy as np
 
 from vramscope_analysis.allocator import DEFAULT_POOL_ID, PoolId
 from vramscope_analysis.allocator.rounding import SMALL_BYTES, SMALL_SEGMENT_BYTES
-from vramscope_analysis.replay.held_memory import HeldSegment
+from vramscope_analysis.replay.past.held_memory import HeldSegment
+from vramscope_analysis.replay.past.undo import ALLOC
 from vramscope_analysis.replay.pools import pool_id
 from vramscope_analysis.replay.recording import Recording
-from vramscope_analysis.replay.undo import ALLOC
 
 
 class UnknownPools:

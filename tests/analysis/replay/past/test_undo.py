@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.made_recordings import BASE, MIB, Entry, block, entry, recording_of, segment
-from vramscope_analysis.replay import undo as undo_module
-from vramscope_analysis.replay.undo import Live, Undo
+from vramscope_analysis.replay.past import undo as undo_module
+from vramscope_analysis.replay.past.undo import Live, Undo
 
 SEGMENT = 20 * MIB
 

@@ -21,8 +21,8 @@ from tests.support.made_recordings import (
     segment,
 )
 from tests.support.random_jobs import Job, Program, jobs
-from vramscope_analysis.replay.initial_state import InferredState, first_call, initial_state
-from vramscope_analysis.replay.live_blocks import live_blocks
+from vramscope_analysis.replay.past.initial_state import InferredState, first_call, initial_state
+from vramscope_analysis.replay.past.live_blocks import live_blocks
 
 SMALL = 2 * MIB
 

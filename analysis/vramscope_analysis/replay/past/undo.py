@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from vramscope_analysis.replay.held_memory import (
+from vramscope_analysis.replay.past.held_memory import (
     HeldSegment,
     MappedPages,
     joined,

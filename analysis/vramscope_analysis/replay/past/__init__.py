@@ -1,0 +1,1 @@
+"""What was there before: the state at any entry of a recording, found by going backwards."""
