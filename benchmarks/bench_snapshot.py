@@ -38,7 +38,7 @@ def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 before = peak()
 start = time.perf_counter()
 snapshot = read_snapshot(sys.argv[1])
-took = time.perf_counter() - start; cpu = time.process_time()
+took, cpu = time.perf_counter() - start, time.process_time()
 print(took, cpu, peak() - before, sum(map(len, snapshot.traces)) + len(snapshot.blocks))
 """
 

@@ -22,6 +22,12 @@ class Cursor:
         self.position = start + count
         return bytes(self.data[start : start + count])
 
+    def take_byte(self) -> int:
+        """The next byte; IndexError if there is none."""
+        byte = self.data[self.position]
+        self.position += 1
+        return byte
+
     def take_length(self, count: int) -> int:
         """The number that so many bytes are, without a sign."""
         return int.from_bytes(self.take(count), "little")

@@ -8,7 +8,7 @@ from vramscope_analysis.snapshot.pickles.cursor import Cursor
 
 def test_bytes_come_in_order() -> None:
     cursor = Cursor(b"\x01\x02\x03\x04abc")
-    assert cursor.take_length(1) == 1
+    assert cursor.take_byte() == 1
     assert cursor.take_length(3) == 0x040302
     assert cursor.take(3) == b"abc"
     assert cursor.take(0) == b""
@@ -20,6 +20,8 @@ def test_more_than_there_is_is_refused() -> None:
     with pytest.raises(SnapshotError, match="truncated: it ends at byte 3"):
         cursor.take(4)
     assert cursor.position == 0
+    with pytest.raises(IndexError):
+        Cursor(b"").take_byte()
 
 
 def test_damage_is_said_with_its_place() -> None:
