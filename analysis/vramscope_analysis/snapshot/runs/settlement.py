@@ -100,7 +100,7 @@ class Settlement:
                     indices, codes = piece.put(point)
                     memo[indices] = codes
         for piece in pieces:
-            self._settle_tails(piece, memo)
+            self._settle_tails(piece, memo, int(bases[0]))
         patches: list[_Patch] = []
         block = window.block
         for piece in pieces:
@@ -131,7 +131,8 @@ class Settlement:
             self._stretches.append(Stretch(window.block, place, _ends(window.counts[row:end])))
             place += end - row
 
-    def _settle_tails(self, piece: Piece, memo: Memo) -> None:
+    def _settle_tails(self, piece: Piece, memo: Memo, first: int) -> None:
+        """Build the stacks that are new; ``first`` is the first memo index that is settled now."""
         last = piece.decoded.template.columns[-1]
         if last.kind is not Kind.STACK:
             return
@@ -143,19 +144,19 @@ class Settlement:
             raise unwritten(int(highest.max()))
         for tail in np.unique(tails[self._tails.codes[tails] < 0]).tolist():
             references_of_tail = self._tails.references[int(tail)]
-            objects = [self._object(reference, memo) for reference in references_of_tail]
+            objects = [self._frame(reference, memo, first) for reference in references_of_tail]
             self._tails.codes[tail] = self._pool.add(objects)
         for point in piece.decoded.points:
             if point.are_tails:
                 indices, numbers = piece.put(point)
                 memo[indices] = self._tails.codes[numbers]
 
-    def _object(self, reference: int, memo: Memo) -> Any:
+    def _frame(self, reference: int, memo: Memo, first: int) -> Any:
         code = int(memo[reference])
+        if code == UNSETTLED or (code == IN_A_RUN and reference >= first):
+            raise SnapshotError("expected a frame in a list of frames, got an entry or a list")
         if code == IN_A_RUN:
             return self.fetch(reference)
-        if code == UNSETTLED:
-            raise SnapshotError("expected a dict for each frame, got a list")
         if code < 0:
             raise unwritten(reference)
         return self._pool.objects[code]

@@ -116,3 +116,18 @@ def test_rows_of_a_stretch_are_found_by_their_objects() -> None:
     # Rows that put two objects, none, and one into the memo.
     uneven = Stretch(RunBlock(), 10, np.array([2, 2, 3], np.int32))
     assert [uneven.row(0), uneven.row(2)] == [10, 12]
+
+
+def test_entries_are_no_frames() -> None:
+    plain: list[dict[str, Any]] = []
+    for at in range(60):
+        plain.append(entry(at, frames=[FRAMES[0]] if at < 40 else [plain[at - 1]]))
+    with pytest.raises(SnapshotError, match="expected a frame in a list of frames, got an entry"):
+        Machine(pickle.dumps([FRAMES, *plain], 4), Limits()).run()
+
+
+def test_entries_of_an_earlier_run_are_looked_at_like_others() -> None:
+    plain = [entry(at, frames=[FRAMES[0]]) for at in range(60)]
+    later = [entry(at, frames=[plain[at]]) for at in range(60)]
+    got = read([FRAMES, *plain, "between", plain[5], *later])
+    assert got[63:] == later
