@@ -89,20 +89,23 @@ def unbounded(recording: Recording) -> Capacity:
     return Capacity(None, None, recording.peak_reserved_bytes, None, "unbounded")
 
 
-def bounded(recording: Recording) -> Capacity | None:
+def bounded(recording: Recording, *, by_device: bool = False) -> Capacity | None:
     """A cap that explains every failure and every flush that may be one; None without such.
 
     Failures are certain: the trace has an ``oom`` entry. A flush may be a failure if its request
     did not fit below the peak, and if the stacks, where recorded, do not show another caller.
     With garbage collection a flush may also be that, at a part of the cap.
+
+    Args:
+        recording: the job.
+        by_device: the cap is what the device had, at which nothing is collected.
     """
-    threshold = recording.settings.garbage_collection_threshold
-    has_fraction = recording.settings.per_process_memory_fraction < 1
+    threshold = 0.0 if by_device else recording.settings.garbage_collection_threshold
     refused = _failures(recording)
     # Garbage is collected by the process's own limit, not by what the device has. Nothing tells
     # the two apart without a failure, but for pages a limit leaves more room.
     pages = recording.settings.expandable_segments and not refused
-    is_limit = bool(threshold) or has_fraction or pages or _device_had_more(recording)
+    is_limit = not by_device and (bool(threshold) or pages or has_limit(recording))
     lowest = most_granted(recording) if is_limit else recording.peak_reserved_bytes
     flushes = flushes_of(recording)
     collected = [flush for flush in flushes if threshold and may_be_collected(flush)]
@@ -121,6 +124,11 @@ def bounded(recording: Recording) -> Capacity | None:
     # Other processes may take some for a while: the least that explains everything.
     size = min((each for each in measured if lowest <= each < highest), default=None)
     return guess if size is None else replace(guess, capacity_bytes=size)
+
+
+def has_limit(recording: Recording) -> bool:
+    """Whether the process certainly had a limit of its own: by its settings, or by a failure."""
+    return recording.settings.per_process_memory_fraction < 1 or _device_had_more(recording)
 
 
 def inferred(lowest: int, highest: int, *, is_limit: bool) -> Capacity:

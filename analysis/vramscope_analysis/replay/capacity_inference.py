@@ -10,6 +10,7 @@ from vramscope_analysis.replay.capacity import (
     Capacity,
     bounded,
     given_capacity,
+    has_limit,
     unbounded,
 )
 from vramscope_analysis.replay.capacity_search import CapacitySearch
@@ -60,13 +61,13 @@ def search_capacity(recording: Recording, guess: Capacity, version: Version) -> 
 
 
 def _infer(recording: Recording, version: Version) -> Capacity:
-    guess = bounded(recording)
-    if guess is None:
+    guesses = _guesses(recording)
+    if not guesses:
         return unbounded(recording)
     failed = bool((recording.events.actions == Action.OOM).any())
-    if guess.source == "inferred" and failed and not _threshold(recording):
-        return guess  # the bounds alone say which requests were refused
-    found, refused_until = CapacitySearch(recording, version).from_guess(guess)
+    if guesses[0].source == "inferred" and failed and not _threshold(recording):
+        return guesses[0]  # the bounds alone say which requests were refused
+    found, refused_until = _furthest(recording, version, guesses)
     if failed:
         return found
     without, asked_until = CapacitySearch(recording, version).from_guess(unbounded(recording))
@@ -75,19 +76,45 @@ def _infer(recording: Recording, version: Version) -> Capacity:
     return found if refused_until > asked_until else without
 
 
+def _guesses(recording: Recording) -> list[Capacity]:
+    """What may have bound a job, the likelier first.
+
+    A threshold alone collects nothing: without a limit of the process it is never looked at
+    (``garbage_collect_cached_blocks``). So the device alone may be behind everything.
+    """
+    guesses = [bounded(recording)]
+    if _threshold(recording) and not has_limit(recording):
+        guesses.insert(0, bounded(recording, by_device=True))
+    return [guess for guess in guesses if guess is not None]
+
+
+def _furthest(
+    recording: Recording, version: Version, guesses: list[Capacity]
+) -> tuple[Capacity, int]:
+    """The guess that explains most, after a search from each, and where it first fails."""
+    entries = len(recording.events)
+    best, furthest = guesses[0], -1
+    for guess in guesses:
+        found, until = CapacitySearch(recording, version).from_guess(guess)
+        if until > furthest:
+            best, furthest = found, until
+        if furthest >= entries:
+            break
+    return best, furthest
+
+
 def _is_evidence(recording: Recording, capacity: Capacity) -> bool:
     """Whether there is more than one flush that a cap explains, or one with a stack.
 
-    One alone may be chance.
+    One alone may be chance. Garbage collection that gave back no less than ``empty_cache`` shows no
+    limit either: a job that sets a threshold and no limit never collects.
     """
     threshold = _threshold(recording)
-    flushes = [
-        flush
-        for flush in flushes_of(recording)
-        if capacity.refuses(flush) or capacity.collects(flush, threshold)
-    ]
-    with_stack = any(recording.events.stacks[flush.first] >= 0 for flush in flushes)
-    return with_stack or len(flushes) > 1
+    flushes = flushes_of(recording)
+    refused = [flush for flush in flushes if capacity.refuses(flush)]
+    collected = [flush for flush in flushes if capacity.collects(flush, threshold)]
+    with_stack = any(recording.events.stacks[flush.first] >= 0 for flush in refused + collected)
+    return with_stack or len(refused) > 1
 
 
 def _threshold(recording: Recording) -> float:

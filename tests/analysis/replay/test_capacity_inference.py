@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.allocator_traces import load_trace
 from tests.support.recorded_job import MIB, RecordedJob
+from vramscope_analysis.allocator import AllocatorSettings, OutOfMemoryError
 from vramscope_analysis.replay.capacity_inference import infer_capacity, search_capacity
 
 GIB = 1 << 30
@@ -100,3 +101,42 @@ def test_one_flush_is_believed_if_nothing_else_explains_it() -> None:
     assert capacity.source == "inferred"
     assert capacity.allowed_bytes is not None
     assert 40 * MIB <= capacity.allowed_bytes < 50 * MIB
+
+
+THRESHOLD = AllocatorSettings(garbage_collection_threshold=0.5)
+
+
+def test_a_threshold_without_a_limit_collects_nothing() -> None:
+    job = RecordedJob(THRESHOLD, capacity_bytes=100 * MIB)
+    job.free(job.malloc(30 * MIB), job.malloc(25 * MIB))
+    job.malloc(35 * MIB)  # above half of the memory, and nothing is collected
+    with pytest.raises(OutOfMemoryError):
+        job.malloc(80 * MIB)
+
+    capacity = infer_capacity(job.recording())
+
+    assert (capacity.capacity_bytes, capacity.limit_bytes) == (100 * MIB, None)
+
+
+def test_collected_garbage_shows_a_limit() -> None:
+    job = RecordedJob(THRESHOLD, limit_bytes=100 * MIB, capacity_bytes=100 * MIB)
+    job.free(job.malloc(30 * MIB), job.malloc(25 * MIB), job.malloc(512))
+    job.malloc(35 * MIB)  # the small segment stays
+    with pytest.raises(OutOfMemoryError):
+        job.malloc(80 * MIB)
+
+    capacity = infer_capacity(job.recording())
+
+    assert capacity.capacity_bytes is None
+    assert capacity.limit_bytes is not None
+
+
+def test_calls_of_empty_cache_show_no_limit_whatever_the_threshold() -> None:
+    job = RecordedJob(AllocatorSettings(garbage_collection_threshold=0.3))
+    for size in (90, 96, 100):  # garbage collection would have given back the same
+        job.free(job.malloc(size * MIB))
+        job.model.empty_cache()
+    job.malloc(104 * MIB)
+    job.malloc(110 * MIB)  # no request before was refused
+
+    assert infer_capacity(job.recording()).source == "unbounded"
