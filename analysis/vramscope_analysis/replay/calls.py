@@ -100,6 +100,7 @@ def calls_of(recording: Recording, capacity: Capacity, *, start: int = 0) -> Cal
         start: first entry that counts.
     """
     plan = _Plan(recording)
+    plan.failures_wait()
     threshold = recording.settings.garbage_collection_threshold
     for flush in flushes_of(recording):
         if capacity.refuses(flush):
@@ -135,8 +136,25 @@ class _Plan:
         Completed before the request, they could let it find a block after all.
         """
         self._release_pools(flush, flush.cause)
-        waited_for = np.flatnonzero(self._late[flush.begin : flush.cause]) + flush.begin
-        self._moved.update(dict.fromkeys(waited_for.tolist(), flush.cause))
+        self._waits(flush.begin, flush.cause)
+
+    def failures_wait(self) -> None:
+        """A request that failed waited for pending frees, even where nothing could go back."""
+        failures = np.flatnonzero(self._operations == OUT_OF_MEMORY)
+        late = np.flatnonzero(self._late)
+        if not len(failures) or not len(late):
+            return
+        # Segments that come and go in between are the allocator's doing as well.
+        is_cause = (self._events.segment_signs == 0) & ~self._late
+        causes = np.flatnonzero(is_cause)
+        for failure in failures.tolist():
+            at = int(np.searchsorted(causes, failure))
+            self._waits(int(causes[at - 1]) + 1 if at else 0, failure)
+
+    def _waits(self, begin: int, cause: int) -> None:
+        """Frees that are completed in between belong to the request behind them."""
+        waited_for = np.flatnonzero(self._late[begin:cause]) + begin
+        self._moved.update(dict.fromkeys(waited_for.tolist(), cause))
 
     def is_of_users(self, flush: Flush) -> bool:
         """Whether somebody certainly asked for a flush.

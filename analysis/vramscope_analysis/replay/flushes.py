@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vramscope_analysis.allocator.rounding import (
     MIN_LARGE_ALLOC_BYTES,
+    SMALL_BYTES,
     round_size,
     segment_size,
 )
@@ -54,7 +55,11 @@ class Flush:
 
 
 def immediate_frees(recording: Recording) -> NDArray[np.bool_]:
-    """Where the next entry completes a ``free_requested``: no other stream had used the block."""
+    """Where the next entry completes a ``free_requested``: no other stream had used the block.
+
+    Unless the next request would have been served by that block, and failed: then the block waited
+    until the flush of that request.
+    """
     events = recording.events
     immediate = np.zeros(len(events), dtype=np.bool_)
     immediate[:-1] = (
@@ -62,7 +67,21 @@ def immediate_frees(recording: Recording) -> NDArray[np.bool_]:
         & (events.actions[1:] == Action.FREE_COMPLETED)
         & (events.addresses[:-1] == events.addresses[1:])
     )
+    for failure in np.flatnonzero(events.actions == Action.OOM).tolist():
+        if failure >= 2 and immediate[failure - 2] and _would_serve(recording, failure):
+            immediate[failure - 2] = False
     return immediate
+
+
+def _would_serve(recording: Recording, failure: int) -> bool:
+    """Whether the block freed right before a failure fits it (``get_free_block``)."""
+    events, settings = recording.events, recording.settings
+    freed_bytes, asked_bytes = (
+        round_size(int(events.sizes[at]), settings) for at in (failure - 2, failure)
+    )
+    is_near = asked_bytes <= freed_bytes < settings.max_split_size_bytes
+    is_same_half = (freed_bytes <= SMALL_BYTES) == (asked_bytes <= SMALL_BYTES)
+    return is_near and is_same_half and events.streams[failure - 2] == events.streams[failure]
 
 
 def late_completions(recording: Recording) -> NDArray[np.bool_]:

@@ -189,3 +189,42 @@ def test_a_flush_while_others_wait_is_no_call() -> None:
     recording = job.recording()
 
     assert operations(recording) == [MALLOC, MALLOC, FREE_IN_USE, FREE, MALLOC]
+
+
+def failing_after_a_wait(*sizes_of_others: int) -> RecordedJob:
+    job = RecordedJob(capacity_bytes=40 * MIB)
+    waiting, _kept, _more = job.malloc(9 * MIB), job.malloc(9 * MIB), job.malloc(18 * MIB)
+    others = [job.malloc(size) for size in sizes_of_others]
+    job.model.record_stream(waiting, 5)
+    job.free(waiting, *others)
+    return job
+
+
+def test_a_failure_waited_for_frees_even_if_nothing_went_back() -> None:
+    job = failing_after_a_wait(512)
+    job.malloc(512)
+    with pytest.raises(OutOfMemoryError):
+        job.malloc(9 * MIB)
+    assert [entry["action"] for entry in job.entries][-2:] == ["free_completed", "oom"]
+
+    # Completed before, the 9 MiB would have served the request.
+    assert operations(job.recording())[-2:] == [OUT_OF_MEMORY, COMPLETE_FREE]
+
+
+def test_a_free_that_would_have_served_the_failure_behind_it_waited() -> None:
+    job = failing_after_a_wait()
+    with pytest.raises(OutOfMemoryError):
+        job.malloc(9 * MIB)
+    recording = job.recording()
+    assert [entry["action"] for entry in job.entries][-3:] == [
+        "free_requested",
+        "free_completed",
+        "oom",
+    ]
+    assert operations(recording)[-3:] == [FREE_IN_USE, OUT_OF_MEMORY, COMPLETE_FREE]
+
+    larger = failing_after_a_wait()
+    with pytest.raises(OutOfMemoryError):
+        larger.malloc(30 * MIB)
+    # Nobody can tell: it would not have served.
+    assert operations(larger.recording())[-2:] == [FREE, OUT_OF_MEMORY]
