@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.snapshot.errors import SnapshotError
-from vramscope_analysis.snapshot.pickles.object_pool import IN_A_RUN, UNSETTLED, ObjectPool
+from vramscope_analysis.snapshot.pickles.object_pool import (
+    IN_A_RUN,
+    UNSETTLED,
+    UNWRITTEN,
+    ObjectPool,
+)
 from vramscope_analysis.snapshot.runs.lockstep import Decoded, MemoPoint, Numbers, Places
 from vramscope_analysis.snapshot.runs.run import Coded, Run, RunBlock, RunPart
 from vramscope_analysis.snapshot.runs.run_window import RunWindow
@@ -70,7 +75,10 @@ class Stretch:
 
 @dataclass(frozen=True)
 class _Patch:
-    """A value that turned out to be a dict of a run: where it stands, and its memo index."""
+    """A value that is settled only when the rows before it are.
+
+    Where it stands, and its memo index; of a list that is written out, ~ its number as a tail.
+    """
 
     place: int
     values: NDArray[np.int32]
@@ -111,9 +119,11 @@ class Settlement:
             keys = piece.decoded.template.keys
             block.parts.append(RunPart(keys, len(piece.places), rows, columns))
         self._note_stretches(window)
+        if patches:
+            lasts = bases + _counts(window) - 1
+            for patch in sorted(patches, key=lambda patch: patch.place):
+                self._patch(patch, int(bases[patch.place]), int(lasts[patch.place]))
         window.settled()
-        for patch in sorted(patches, key=lambda patch: patch.place):
-            self._patch(patch, int(bases[patch.place]))
 
     def fetch(self, index: int) -> Any:
         """The dict of a run that this memo index stands for, made now and kept."""
@@ -132,7 +142,10 @@ class Settlement:
             place += end - row
 
     def _settle_tails(self, piece: Piece, memo: Memo, first: int) -> None:
-        """Build the stacks that are new; ``first`` is the first memo index that is settled now."""
+        """Build the stacks that are new, but for those that hold rows that are settled now.
+
+        ``first`` is the first memo index of these rows.
+        """
         last = piece.decoded.template.columns[-1]
         if last.kind is not Kind.STACK:
             return
@@ -142,19 +155,24 @@ class Settlement:
         highest = self._tails.highest[tails]
         if (highest >= piece.bases[inline]).any():
             raise unwritten(int(highest.max()))
-        for tail in np.unique(tails[self._tails.codes[tails] < 0]).tolist():
-            references_of_tail = self._tails.references[int(tail)]
-            objects = [self._frame(reference, memo, first) for reference in references_of_tail]
-            self._tails.codes[tail] = self._pool.add(objects)
+        new: list[int] = np.unique(tails[self._tails.codes[tails] < 0]).tolist()
+        for tail in new:
+            objects = self._tails.references[tail]
+            if all(memo[at] >= 0 or (memo[at] == IN_A_RUN and at < first) for at in objects):
+                self._build(tail)
         for point in piece.decoded.points:
             if point.are_tails:
                 indices, numbers = piece.put(point)
-                memo[indices] = self._tails.codes[numbers]
+                codes = self._tails.codes[numbers]
+                memo[indices] = np.where(codes < 0, UNSETTLED, codes)
 
-    def _frame(self, reference: int, memo: Memo, first: int) -> Any:
-        code = int(memo[reference])
-        if code == UNSETTLED or (code == IN_A_RUN and reference >= first):
-            raise SnapshotError("expected a frame in a list of frames, got an entry or a list")
+    def _build(self, tail: int) -> None:
+        """Build the list that a stack tail stands for."""
+        objects = [self._object(reference) for reference in self._tails.references[tail]]
+        self._tails.codes[tail] = self._pool.add(objects)
+
+    def _object(self, reference: int) -> Any:
+        code = self._pool.memo[reference]
         if code == IN_A_RUN:
             return self.fetch(reference)
         if code < 0:
@@ -194,16 +212,31 @@ class Settlement:
         patches: list[_Patch],
     ) -> None:
         for row in rows.tolist():
-            if codes[row] != IN_A_RUN:
-                raise unwritten(int(references[row]))
-            patches.append(_Patch(int(piece.places[row]), codes, row, int(references[row])))
+            reference = int(references[row])
+            if reference >= 0 and codes[row] == UNWRITTEN:
+                raise unwritten(reference)
+            patches.append(_Patch(int(piece.places[row]), codes, row, reference))
 
-    def _patch(self, patch: _Patch, base: int) -> None:
-        if patch.reference == base:
-            raise SnapshotError("a dict contains itself")
-        if self._pool.memo[patch.reference] == IN_A_RUN:
-            self.fetch(patch.reference)
-        patch.values[patch.at] = self._pool.memo[patch.reference]
+    def _patch(self, patch: _Patch, base: int, last: int) -> None:
+        """Put what was not settled before in its place; the rows before are settled now.
+
+        ``base`` and ``last`` are the memo indices of the row's first and last object.
+        """
+        memo = self._pool.memo
+        if patch.reference < 0:
+            tail = ~patch.reference
+            if self._tails.codes[tail] < 0:
+                self._build(tail)
+            code = int(self._tails.codes[tail])
+            # The list itself, unless it is not memoized.
+            if memo[last] == UNSETTLED:
+                memo[last] = code
+        else:
+            if patch.reference == base:
+                raise SnapshotError("a dict contains itself")
+            self._object(patch.reference)
+            code = memo[patch.reference]
+        patch.values[patch.at] = code
 
 
 def _accepted(window: RunWindow) -> tuple[Numbers, list[Piece]]:
@@ -221,6 +254,11 @@ def _accepted(window: RunWindow) -> tuple[Numbers, list[Piece]]:
             slots = window.slot[rows[places]].astype(np.intp)
             pieces.append(Piece(decoded, places, slots, bases[places]))
     return bases, pieces
+
+
+def _counts(window: RunWindow) -> Numbers:
+    """How many objects each accepted row memoizes."""
+    return np.concatenate([window.counts[row:end] for row, end, _ in window.accepted])
 
 
 def _check_fetched(piece: Piece, key: str, rows: Places | slice, references: Numbers) -> None:

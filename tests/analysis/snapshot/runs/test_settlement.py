@@ -118,12 +118,24 @@ def test_rows_of_a_stretch_are_found_by_their_objects() -> None:
     assert [uneven.row(0), uneven.row(2)] == [10, 12]
 
 
-def test_entries_are_no_frames() -> None:
-    plain: list[dict[str, Any]] = []
-    for at in range(60):
-        plain.append(entry(at, frames=[FRAMES[0]] if at < 40 else [plain[at - 1]]))
-    with pytest.raises(SnapshotError, match="expected a frame in a list of frames, got an entry"):
-        Machine(pickle.dumps([FRAMES, *plain], 4), Limits()).run()
+def test_lists_that_hold_rows_before_them() -> None:
+    """No stacks, but what keys that are not known may hold."""
+    plain: list[dict[str, Any]] = [entry(at, frames=[FRAMES[0]]) for at in range(20)]
+    for at in range(20, 60):
+        plain.append(
+            entry(at, frames=[plain[at - 10], plain[0]] if at % 2 else plain[-1]["frames"])
+        )
+    got = read([FRAMES, *plain, plain[40]["frames"]])
+
+    assert got[1:61] == plain
+    assert got[61] == plain[40]["frames"]
+
+
+def test_lists_that_hold_lists_before_them() -> None:
+    plain: list[dict[str, Any]] = [entry(at, frames=[FRAMES[0]]) for at in range(20)]
+    for at in range(20, 60):
+        plain.append(entry(at, frames=[plain[at - 1]["frames"]] if at % 5 == 0 else [FRAMES[1]]))
+    assert read([FRAMES, *plain])[1:] == plain
 
 
 def test_entries_of_an_earlier_run_are_looked_at_like_others() -> None:
