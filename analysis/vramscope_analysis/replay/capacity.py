@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from vramscope_analysis.allocator.rounding import SMALL_SEGMENT_BYTES
 from vramscope_analysis.replay.flushes import Flush, asked_of_device, flushes_of, reserved_before
 from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.snapshot import Action
@@ -74,7 +75,7 @@ def given_capacity(
     recording: Recording, capacity_bytes: int | None, limit_bytes: int | None
 ) -> Capacity:
     """What the caller says about the recorded job."""
-    refused = _failures(recording)
+    refused = _failures(recording, is_limit=limit_bytes is not None)
     return Capacity(
         capacity_bytes,
         limit_bytes,
@@ -101,11 +102,12 @@ def bounded(recording: Recording, *, by_device: bool = False) -> Capacity | None
         by_device: the cap is what the device had, at which nothing is collected.
     """
     threshold = 0.0 if by_device else recording.settings.garbage_collection_threshold
-    refused = _failures(recording)
+    failed = bool((recording.events.actions == Action.OOM).any())
     # Garbage is collected by the process's own limit, not by what the device has. Nothing tells
     # the two apart without a failure, but for pages a limit leaves more room.
-    pages = recording.settings.expandable_segments and not refused
+    pages = recording.settings.expandable_segments and not failed
     is_limit = not by_device and (bool(threshold) or pages or has_limit(recording))
+    refused = _failures(recording, is_limit=is_limit)
     lowest = most_granted(recording) if is_limit else recording.peak_reserved_bytes
     flushes = flushes_of(recording)
     collected = [flush for flush in flushes if threshold and may_be_collected(flush)]
@@ -208,10 +210,27 @@ def roundest(lowest: int, highest: int) -> int:
     return lowest
 
 
-def _failures(recording: Recording) -> list[int]:
-    """What would have been reserved if each ``oom`` had been granted."""
+def _failures(recording: Recording, *, is_limit: bool) -> list[int]:
+    """Most that would have been reserved if each ``oom`` had been granted.
+
+    A limit looks at what is asked for (``alloc_block``), the device at what is needed.
+    """
+    refused_bytes = asked_of_device if is_limit else _most_needed
     positions = np.flatnonzero(recording.events.actions == Action.OOM).tolist()
-    return [reserved_before(recording, at) + asked_of_device(recording, at) for at in positions]
+    return [reserved_before(recording, at) + refused_bytes(recording, at) for at in positions]
+
+
+def _most_needed(recording: Recording, event: int) -> int:
+    """Most memory that a request needed: whole pages, where the device is asked for pages.
+
+    Fewer do where the request continues behind free ones (``map_block``).
+    """
+    asked_bytes = asked_of_device(recording, event)
+    settings = recording.settings
+    if not settings.expandable_segments or asked_bytes <= SMALL_SEGMENT_BYTES:
+        return asked_bytes
+    page_bytes = settings.large_segment_bytes
+    return -(-asked_bytes // page_bytes) * page_bytes
 
 
 def _measured(recording: Recording) -> list[int]:
@@ -228,4 +247,4 @@ def _device_had_more(recording: Recording) -> bool:
     """Whether the device had what an ``oom`` was refused (``device_free``): then a limit did it."""
     events = recording.events
     positions = np.flatnonzero(events.actions == Action.OOM).tolist()
-    return any(int(events.addresses[at]) >= asked_of_device(recording, at) for at in positions)
+    return any(int(events.addresses[at]) >= _most_needed(recording, at) for at in positions)

@@ -238,3 +238,18 @@ def test_without_pages_what_was_granted_is_what_was_reserved() -> None:
     recording = job_that_fails(limit_bytes=1000 * MIB).recording()
 
     assert most_granted(recording) == recording.peak_reserved_bytes == 900 * MIB
+
+
+def test_the_device_is_asked_for_whole_pages() -> None:
+    job = RecordedJob(AllocatorSettings(expandable_segments=True), capacity_bytes=85 * MIB)
+    job.malloc(40 * MIB)
+    kept = job.malloc(20 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        job.malloc(22 * MIB, stream=7)  # two pages: 25 MiB would be left
+    job.free(kept)
+    job.malloc(20 * MIB, stream=7)
+    job.malloc(20 * MIB)
+
+    # 60 + 22 MiB would have fitted, 60 + 40 MiB did not.
+    capacity = bounded(job.recording())
+    assert capacity == Capacity(85 * MIB, None, 80 * MIB, 100 * MIB, "inferred")
