@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.allocator import FirstFitAddresses
+from vramscope_analysis.allocator.rounding import SMALL_BYTES, SMALL_SEGMENT_BYTES
 from vramscope_analysis.replay.mapped_ranges import mapped_ranges
 from vramscope_analysis.replay.recording import Events
 from vramscope_analysis.snapshot import Action
@@ -43,6 +44,7 @@ class RecordedAddresses:
         places_ranges: bool = True,
     ) -> None:
         self.expected: list[SegmentEvent] = []
+        self._request: tuple[int, bool] | None = None
         self._events = events
         self._positions = events.segment_events
         self._next = int(np.searchsorted(self._positions, start))
@@ -73,6 +75,10 @@ class RecordedAddresses:
             events.streams[positions].tolist(),
             strict=True,
         )
+
+    def expect_for(self, size_bytes: int, stream: int) -> None:
+        """A new range of the next call is for a request like this."""
+        self._request = stream, size_bytes <= SMALL_BYTES
 
     def expect_nothing(self) -> None:
         """The call was made."""
@@ -116,11 +122,15 @@ class RecordedAddresses:
         """Where the next new range shows.
 
         A request that fails makes a range as well, which stays: its place shows when a later
-        request maps pages there.
+        request of the same stream and size class maps pages there (``find_expandable_block``).
         """
         events = self._events
         for position in self._positions[self._next :].tolist():
             address = int(events.addresses[position])
+            is_small = int(events.sizes[position]) == SMALL_SEGMENT_BYTES
+            request = int(events.streams[position]), is_small
+            if self._request is not None and request != self._request:
+                continue
             is_first = address in self._first_pages and self._begins_range(address)
             if is_first and events.actions[position] == Action.SEGMENT_MAP:
                 self._taken.add(address)

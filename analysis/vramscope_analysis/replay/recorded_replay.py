@@ -55,6 +55,7 @@ class RecordedReplay:
         self._job = ReplayedJob(self.model, segments)
         self._calls = calls_of(recording, capacity, start=start)
         self._refusals = refusals(recording) if capacity.source == "varying" else {}
+        self._has_ranges = recording.settings.expandable_segments
         self._next_call = 0
         self._is_compared = False
         self._made: list[SegmentEvent] = []
@@ -107,6 +108,8 @@ class RecordedReplay:
         addresses = self._addresses
         if event > addresses.next_event:
             addresses.expect_until(event)
+        if self._has_ranges:
+            addresses.expect_for(size_bytes, stream)
         if event in self._refusals:
             self.model.set_limit(self._refusals[event])
         try:

@@ -82,6 +82,20 @@ def test_a_range_that_a_failed_request_made_begins_where_pages_are_mapped_later(
     assert addresses.reserve_range(1 << 40) >= SYNTHETIC_BASE
 
 
+def test_a_range_of_a_failed_request_is_not_that_of_another_kind() -> None:
+    recorded = RecordedJob(AllocatorSettings(expandable_segments=True))
+    for size_bytes, stream in ((512, 0), (12 * MIB, 64), (512, 64), (12 * MIB, 0)):
+        recorded.malloc(size_bytes, stream)
+    events = recorded.recording().events
+    addresses = RecordedAddresses(events)
+
+    addresses.expect_for(12 * MIB, 0)
+    assert addresses.reserve_range(1 << 40) == events.addresses[6]
+    addresses.expect_for(512, 64)
+    assert addresses.reserve_range(1 << 40) == events.addresses[4]
+    assert addresses.reserve_range(1 << 40) >= SYNTHETIC_BASE
+
+
 def test_entries_before_the_start_are_left_out() -> None:
     events = job().recording().events
 
