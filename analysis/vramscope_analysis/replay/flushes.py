@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vramscope_analysis.allocator.rounding import (
     MIN_LARGE_ALLOC_BYTES,
     SMALL_BYTES,
+    SMALL_SEGMENT_BYTES,
     round_size,
     segment_size,
 )
@@ -38,7 +39,8 @@ class Flush:
             (``garbage_collect_cached_blocks``).
         is_partial: a freed block waited for another stream even then. A flush of everything waits
             for all of them (``synchronize_and_free_events``).
-        is_users: the stacks show that a caller asked for the flush, and not the request.
+        is_users: a caller asked for the flush, and not the request: the stacks show it, or a
+            failed request would have been served by what went back.
     """
 
     begin: int
@@ -74,14 +76,24 @@ def immediate_frees(recording: Recording) -> NDArray[np.bool_]:
 
 
 def _would_serve(recording: Recording, failure: int) -> bool:
-    """Whether the block freed right before a failure fits it (``get_free_block``)."""
+    """Whether the block freed right before a failure fits it."""
+    freed = failure - 2
+    freed_bytes = round_size(int(recording.events.sizes[freed]), recording.settings)
+    return _fits(recording, freed, freed_bytes, failure, is_small=freed_bytes <= SMALL_BYTES)
+
+
+def _fits(
+    recording: Recording, freed: int, freed_bytes: int, request: int, *, is_small: bool
+) -> bool:
+    """Whether a request would find what became free at an entry (``get_free_block``)."""
     events, settings = recording.events, recording.settings
-    freed_bytes, asked_bytes = (
-        round_size(int(events.sizes[at]), settings) for at in (failure - 2, failure)
-    )
+    asked_bytes = round_size(int(events.sizes[request]), settings)
     is_near = asked_bytes <= freed_bytes < settings.max_split_size_bytes
-    is_same_half = (freed_bytes <= SMALL_BYTES) == (asked_bytes <= SMALL_BYTES)
-    return is_near and is_same_half and events.streams[failure - 2] == events.streams[failure]
+    if not is_near or is_small != (asked_bytes <= SMALL_BYTES):
+        return False
+    pools = events.pool_ids
+    is_same_pool = pools is None or (pools[freed] == pools[request]).all()
+    return bool(is_same_pool and events.streams[freed] == events.streams[request])
 
 
 def late_completions(recording: Recording) -> NDArray[np.bool_]:
@@ -159,7 +171,26 @@ def _flush(
         is_failure=is_failure,
         is_collectable=not unmapped and not (freed < MIN_LARGE_ALLOC_BYTES).any(),
         is_partial=is_partial,
-        is_users=not asks or _stacks_differ(events.stacks, first, cause),
+        is_users=not asks
+        or _stacks_differ(events.stacks, first, cause)
+        or (is_failure and _gave_back_what_fits(recording, begin, cause)),
+    )
+
+
+def _gave_back_what_fits(recording: Recording, begin: int, cause: int) -> bool:
+    """Whether a segment went back that a request would have found before it flushed anything.
+
+    Nothing is known where freed blocks were waited for, perhaps by that flush.
+    """
+    events = recording.events
+    actions = events.actions[begin:cause]
+    if (actions == Action.FREE_COMPLETED).any():
+        return False
+    gone = (np.flatnonzero(actions == Action.SEGMENT_FREE) + begin).tolist()
+    sizes: list[int] = events.sizes[gone].tolist()
+    return any(
+        _fits(recording, at, size, cause, is_small=size <= SMALL_SEGMENT_BYTES)
+        for at, size in zip(gone, sizes, strict=True)
     )
 
 

@@ -148,3 +148,39 @@ def test_garbage_collection_leaves_small_segments_and_pages() -> None:
     for job in (small, pages):
         (flush,) = flushes_of(job.recording())
         assert not flush.is_collectable
+
+
+def test_what_would_have_served_a_failure_was_given_back_for_a_user() -> None:
+    def asked_for(size_mib: int, stream: int = 0) -> bool:
+        job = RecordedJob(capacity_bytes=40 * MIB)
+        job.malloc(24 * MIB, stream=3)
+        job.free(job.malloc(12 * MIB))
+        job.model.empty_cache()
+        job.model.set_capacity(24 * MIB)  # another process took the rest
+        with pytest.raises(OutOfMemoryError):
+            job.malloc(size_mib * MIB, stream)
+        (flush,) = flushes_of(job.recording())
+        assert flush.is_failure
+        return flush.is_users
+
+    assert asked_for(12)
+    assert not asked_for(14)
+    assert not asked_for(12, stream=3)
+    # A small request looks for small blocks only.
+    assert not asked_for(1)
+
+
+def test_a_block_that_a_failure_waited_for_may_go_back_with_its_flush() -> None:
+    job = RecordedJob(capacity_bytes=40 * MIB)
+    waiting = job.malloc(12 * MIB)
+    job.malloc(24 * MIB)
+    job.model.record_stream(waiting, 5)
+    job.free(waiting)
+    job.malloc(512)
+    job.model.set_capacity(28 * MIB)  # another process took the rest
+    with pytest.raises(OutOfMemoryError):
+        job.malloc(12 * MIB)
+
+    (flush,) = flushes_of(job.recording())
+
+    assert not flush.is_users
