@@ -15,7 +15,7 @@ from vramscope.guard import guarded
 from vramscope.identity import Identity
 from vramscope.lifecycle import Ending
 from vramscope.local.target_finder import TargetFinder
-from vramscope.notices import Notices
+from vramscope.notices import Notices, is_stderr_saved
 from vramscope.observer import Observer
 from vramscope.outbox.losses import Losses
 from vramscope.outbox.outbox import Outbox
@@ -64,6 +64,8 @@ class Agent:
         self._is_started = False
         self._is_stopped = False
         self._cancelled = threading.Event()
+        self._welcome = threading.Event()
+        self._server: Target | None = None
         self._told: tuple[list[DeviceInfo], dict[str, str]] | None = None
         self._renew_after_s = 0.0
         losses = Losses()
@@ -150,6 +152,17 @@ class Agent:
         """Values of the user for the current step."""
         self.observer.log(values)
 
+    def wait_for_server(self, timeout_s: float) -> Target | None:
+        """The server that has taken this stream; ``None`` when there is none by then."""
+        self._welcome.wait(timeout_s)
+        return self._server
+
+    def page_url(self) -> str | None:
+        """Address of this run's page; with the token where the server is this user's own."""
+        server = self._server
+        path = f"/runs/{self.identity.run_id}"
+        return self._targets.page_url(server, path) if server is not None else None
+
     def _offer_status(self, status: AgentStatus) -> None:
         """About once a second, on the sampler thread."""
         self.transport.offer_status(status)
@@ -195,7 +208,15 @@ class Agent:
 
     def _welcomed(self, target: Target) -> None:
         self.notices.clear("no-server")
-        if self.identity.rank == 0:
+        self._server = target
+        self._welcome.set()
+        if self.identity.rank != 0:
+            return
+        if is_stderr_saved():
+            # No token: what a cell writes is saved in the notebook, and notebooks are passed on.
+            url = target.address.http_url
+            self.notices.say("dashboard", f"dashboard: {url}; %load_ext vramscope shows it here")
+        else:
             self.notices.say("dashboard", f"dashboard: {self._targets.page_url(target)}")
 
     def _device_changed(self, device: DeviceInfo) -> None:

@@ -44,6 +44,11 @@ class Notices:
             return list(self._notes.values())
 
 
+def is_stderr_saved() -> bool:
+    """Whether what is written to stderr is kept in a document: in a notebook, that of a cell is."""
+    return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
+
+
 def write_line(text: str) -> None:
     """Write one prefixed line to stderr, if the process still has one."""
     # A part of it may come from a server: nothing in it may act on the terminal.

@@ -12,6 +12,7 @@ from vramscope.guard import guarded
 from vramscope.identity import identify
 from vramscope.lifecycle import Ending, Lifecycle
 from vramscope.notices import write_line
+from vramscope.transport.transport import Target
 
 
 class Session:
@@ -47,6 +48,22 @@ class Session:
     def detach(self) -> None:
         """Stop watching; what was measured is delivered first, within a deadline."""
         self._end(None)
+
+    def wait_for_server(self, timeout_s: float) -> Target | None:
+        """The server that has taken this process's stream; ``None`` when there is none by then.
+
+        Args:
+            timeout_s: how long to wait for one.
+        """
+        agent = self._agent
+        return agent.wait_for_server(timeout_s) if agent is not None else None
+
+    @property
+    def page_url(self) -> str | None:
+        """Address of this run's page, once a server is found. That of a local server holds its
+        token: it is for a person's terminal, not for what is saved or sent on."""
+        agent = self._agent
+        return agent.page_url() if agent is not None else None
 
     def start(self) -> None:
         """Start to watch, and watch for the end of the process."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import threading
 import time
@@ -111,6 +112,25 @@ def test_the_dashboard_is_named_without_the_token_that_was_given(
     agent.start()
     agent.stop(timeout_s=5)
     assert capfd.readouterr().err == f"vramscope: dashboard: {server.url}\n"
+
+
+def test_a_notebook_that_saves_the_line_gets_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A local server's own token stands in the printed address, unless the line is saved.
+    written = io.StringIO()
+    monkeypatch.setattr("vramscope.agent.is_stderr_saved", lambda: True)
+    monkeypatch.setattr("sys.stderr", written)
+    with FakeServer() as server:
+        agent = make(server.url, tmp_path)
+        monkeypatch.setattr(agent._targets, "_local_token", server.token)
+        agent.start()
+        target = agent.wait_for_server(20)
+        assert target is not None
+        assert server.token in str(agent.page_url())
+        agent.stop(timeout_s=5)
+    assert f"dashboard: {server.url}; %load_ext vramscope" in written.getvalue()
+    assert server.token not in written.getvalue()
 
 
 def test_a_command_reaches_the_observer(server: FakeServer, tmp_path: Path) -> None:

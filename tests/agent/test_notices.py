@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from vramscope.notices import Notices, write_line
+from vramscope.notices import Notices, is_stderr_saved, write_line
 
 
 def test_each_key_is_said_once_in_one_prefixed_line(capfd: pytest.CaptureFixture[str]) -> None:
@@ -48,6 +48,13 @@ def test_a_stderr_of_another_kind_does_not_raise_into_the_job(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", object())
     write_line("cannot be written")
+
+
+def test_only_a_kernel_saves_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_stderr_saved()
+    kernels = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
+    monkeypatch.setattr(sys, "stderr", kernels())
+    assert is_stderr_saved()
 
 
 def test_what_a_server_says_cannot_control_the_terminal(

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import vramscope
-from tests.support.fake_server import FakeServer
+from tests.support.fake_server import FakeServer, free_port
+from vramscope.session import Session
 from vramscope_protocol.messages import Event, Goodbye, Register
 
 
@@ -21,7 +22,7 @@ def server() -> Iterator[FakeServer]:
         vramscope.detach()
 
 
-def attach(server: FakeServer, tmp_path: Path, run: str = "a run") -> object:
+def attach(server: FakeServer, tmp_path: Path, run: str = "a run") -> Session:
     return vramscope.attach(server.url, server.token, run, spool_dir=str(tmp_path / "spool"))
 
 
@@ -46,6 +47,28 @@ def test_after_a_detach_a_new_attach_is_a_new_stream(server: FakeServer, tmp_pat
     one, two = server.of_type(Register)
     assert one.stream != two.stream
     assert [goodbye.reason for goodbye in server.of_type(Goodbye)] == ["detach", "detach"]
+
+
+def test_the_server_is_known_once_it_has_taken_the_stream(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    session = attach(server, tmp_path)
+    target = session.wait_for_server(20)
+    assert target is not None
+    assert (target.address.http_url, target.token) == (server.url, server.token)
+    assert session.page_url == f"{server.url}/runs/{session.run_id}"
+    vramscope.detach()
+    assert session.wait_for_server(0) is None
+    assert session.page_url is None
+
+
+def test_no_server_is_waited_for_no_longer_than_asked(tmp_path: Path) -> None:
+    session = vramscope.attach(
+        f"http://127.0.0.1:{free_port()}", "token", spool_dir=str(tmp_path / "spool")
+    )
+    assert session.wait_for_server(0.01) is None
+    assert session.page_url is None
+    vramscope.detach()
 
 
 def test_steps_and_values_arrive(server: FakeServer, tmp_path: Path) -> None:

@@ -41,8 +41,9 @@ class TargetFinder:
                 token = local.token
         return Target(address, token or "")
 
-    def page_url(self, target: Target) -> str:
+    def page_url(self, target: Target, path: str = "/") -> str:
         """What a person opens in a browser; with the token only for a local server's own."""
+        url = f"{target.address.http_url}{path}"
         if self._local_token is not None and target.token == self._local_token:
-            return f"{target.address.http_url}/?token={target.token}"
-        return target.address.http_url
+            return f"{url}?token={target.token}"
+        return url.removesuffix("/")

@@ -37,6 +37,7 @@ def test_the_server_that_was_given_is_the_target(local: Path) -> None:
     assert target is not None
     assert (target.address.http_url, target.token) == ("http://box:1", "t")
     assert given.page_url(target) == "http://box:1"
+    assert given.page_url(target, "/runs/r1") == "http://box:1/runs/r1"
 
 
 def test_the_local_server_is_the_target_with_its_own_token(local: Path) -> None:
@@ -47,6 +48,7 @@ def test_the_local_server_is_the_target_with_its_own_token(local: Path) -> None:
         assert target is not None
         assert target.token == "local token"
         assert found.page_url(target) == f"{fake.url}/?token=local token"
+        assert found.page_url(target, "/runs/r1") == f"{fake.url}/runs/r1?token=local token"
     assert finder().find() is None  # its process lives, but it does not answer
 
 
