@@ -69,6 +69,19 @@ class RankInfo(Struct, omit_defaults=True):
     """The agent's last word: ``observe`` refuses every command that needs the control right."""
     commands: list[str] = field(default_factory=list[str])
     """Names of the commands that this agent accepts."""
+    life: str = ""
+    """Names the process: kept when it is attached to again, another one after a restart."""
+    process_started_ns: Int64 = 0
+    """When the process started, or 0; ``started_ns`` is when it was attached to."""
+    restart_count: Count = 0
+    """How often the launcher had started the ranks again when this process started."""
+    max_restarts: Count = 0
+    """How often it may; 0 is never or not known."""
+    node_rank: Count | None = None
+    launcher: str = ""
+    """What gave the rank its number: "torchrun", "srun", "spawn", ...; empty without one."""
+    job: str = ""
+    """The scheduler's job in words for a person: "slurm 4711"."""
 
 
 # ----------------------------------------------------------------------------- agent to server
