@@ -8,6 +8,7 @@ import os
 from typing import Final
 
 from vramscope import current
+from vramscope.cli.agent_options import EPILOG, add_agent_options
 from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
 from vramscope.config import Config, ConfigError, load_config
@@ -81,30 +82,8 @@ def _parser() -> OneLineParser:
         prog="vramscope run",
         usage="vramscope run [options] [--] SCRIPT [arguments]  |  ... [--] -m MODULE [arguments]",
         description="Run a training script as python would, watched by the agent.",
-        epilog="Every option can also be given as VRAMSCOPE_ and its name in capitals, "
-        f"such as VRAMSCOPE_URL. Works under torchrun: torchrun ... {os.sep}path/to/vramscope run.",
+        epilog=f"{EPILOG} Works under torchrun: torchrun ... {os.sep}path/to/vramscope run.",
         allow_abbrev=False,
     )
-    add = parser.add_argument
-    add("--url", metavar="URL", help="the server; default: the local one, found or started")
-    add("--token", metavar="TOKEN", help="its token")
-    add("--run", metavar="NAME", help="name of the run; default: the script's name")
-    add("--emulate", action="store_true", default=None, help="watch CPU tensors on an emulated GPU")
-    add("--capacity", metavar="SIZE", help="memory of the emulated GPU, such as 8GiB")
-    add("--rate-hz", metavar="HZ", help="samples a second (10)")
-    add("--cost-budget", metavar="FRACTION", help="CPU time that watching may take (0.005)")
-    add("--fields", metavar="A,B", help="series to stream instead of the default set")
-    add("--allow", metavar="WHAT", help="observe, control, or names of commands (control)")
-    add("--launch-id", metavar="ID", help="the same on all ranks, where no launcher says so")
-    add("--outbox-bytes", metavar="SIZE", help="memory for what is not delivered yet (16MiB)")
-    add("--spool-bytes", metavar="SIZE", help="disk for what does not fit there (256MiB)")
-    add("--spool-dir", metavar="FOLDER", help="folder for that")
-    add("--exit-timeout-s", metavar="S", help="how long the end may wait for delivery (1)")
-    add(
-        "--no-local-server",
-        dest="local_server",
-        action="store_const",
-        const=False,
-        help="start no server when none is given and none is running",
-    )
+    add_agent_options(parser)
     return parser

@@ -1,0 +1,43 @@
+"""The agent's options on a command line, for every command that attaches it somewhere."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+EPILOG: Final = (
+    "Every option can also be given as VRAMSCOPE_ and its name in capitals, such as VRAMSCOPE_URL."
+)
+
+
+def add_agent_options(parser: argparse.ArgumentParser, *, emulation: bool = True) -> None:
+    """Add every option of the agent, each ``None`` unless it is given.
+
+    Args:
+        parser: takes them; the names in its result are those that ``load_config`` knows.
+        emulation: whether to offer the emulated device, which has to be there from the start.
+    """
+    add = parser.add_argument
+    add("--url", metavar="URL", help="the server; default: the local one, found or started")
+    add("--token", metavar="TOKEN", help="its token")
+    add("--run", metavar="NAME", help="name of the run; default: the script's name")
+    if emulation:
+        help_text = "watch CPU tensors on an emulated GPU"
+        add("--emulate", action="store_true", default=None, help=help_text)
+        add("--capacity", metavar="SIZE", help="memory of the emulated GPU, such as 8GiB")
+    add("--rate-hz", metavar="HZ", help="samples a second (10)")
+    add("--cost-budget", metavar="FRACTION", help="CPU time that watching may take (0.005)")
+    add("--fields", metavar="A,B", help="series to stream instead of the default set")
+    add("--allow", metavar="WHAT", help="observe, control, or names of commands (control)")
+    add("--launch-id", metavar="ID", help="the same on all ranks, where no launcher says so")
+    add("--outbox-bytes", metavar="SIZE", help="memory for what is not delivered yet (16MiB)")
+    add("--spool-bytes", metavar="SIZE", help="disk for what does not fit there (256MiB)")
+    add("--spool-dir", metavar="FOLDER", help="folder for that")
+    add("--exit-timeout-s", metavar="S", help="how long the end may wait for delivery (1)")
+    add(
+        "--no-local-server",
+        dest="local_server",
+        action="store_const",
+        const=False,
+        help="start no server when none is given and none is running",
+    )
