@@ -25,6 +25,7 @@ from vramscope.commands.queue import CommandQueue
 from vramscope.devices.device import Device
 from vramscope.guard import error_count, guarded
 from vramscope.notices import Notices
+from vramscope.processes.attached import mark_this_thread
 from vramscope.sampling.clock import Clock, Deadlines
 from vramscope.sampling.cost_budget import CostBudget
 from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
@@ -197,6 +198,7 @@ class Sampler:
 
     def _run(self) -> None:
         with guarded("sampler thread"):
+            mark_this_thread()
             meter = CpuMeter()
             while True:
                 self._wake.acquire(timeout=self._wait_s())

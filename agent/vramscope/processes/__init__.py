@@ -1,0 +1,1 @@
+"""What /proc and the driver tell about the processes of this machine; nothing is stopped for it."""
