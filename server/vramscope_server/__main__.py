@@ -65,6 +65,7 @@ def settings_from(arguments: argparse.Namespace, environ: Mapping[str, str]) -> 
         idle_exit_s=arguments.idle_exit_s,
         runtime_file=not arguments.no_runtime_file,
         allow_hosts=tuple(host.lower() for host in arguments.allow_host),
+        allow_attach=arguments.allow_attach,
     )
 
 
@@ -94,6 +95,11 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="NAME",
         help="further name of a loopback server, for a proxy in front of it (repeatable)",
+    )
+    serve.add_argument(
+        "--allow-attach",
+        action="store_true",
+        help="the page lists the training processes of this machine; loopback only",
     )
     from vramscope_server.token_command import add_token_parser
 

@@ -11,7 +11,18 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vramscope_server.activity import Activity, ActivityMonitor
-from vramscope_server.api import audit, commands, events, health, runs, series, session, steps
+from vramscope_server.api import (
+    audit,
+    commands,
+    events,
+    frames,
+    health,
+    machine,
+    runs,
+    series,
+    session,
+    steps,
+)
 from vramscope_server.auth.authenticator import Authenticator
 from vramscope_server.auth.gate import Gate
 from vramscope_server.commands.coordinator import Coordinator
@@ -21,6 +32,7 @@ from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest, IngestLimits
 from vramscope_server.live.endpoint import LiveEndpoint
 from vramscope_server.live.hub import Hub
+from vramscope_server.machine.training_jobs import TrainingJobs
 from vramscope_server.pages import routes as pages
 from vramscope_server.pages.plotly_bundle import plotly_router
 from vramscope_server.pages.security_headers import SecurityHeaders
@@ -70,6 +82,7 @@ class Application:
         context.ready = False
         await context.live.shut_down()
         context.hub.close()
+        await context.training_jobs.stop()
         await context.coordinator.stop()
         await context.ingest.stop()
         context.store.close()
@@ -94,7 +107,7 @@ class Application:
         app.state.context = self.context
         install_error_handlers(app)
         api = APIRouter(prefix="/api/v1")
-        for module in (runs, series, steps, events, commands, session, audit):
+        for module in (runs, series, steps, events, commands, frames, session, audit, machine):
             api.include_router(module.router)
         app.include_router(api)
         app.include_router(health.router)
@@ -146,5 +159,16 @@ def create_app(settings: Settings) -> Application:
     )
     live = LiveEndpoint(hub, registry, authenticator, limits)
     return Application(
-        Context(settings, store, authenticator, registry, directory, hub, coordinator, ingest, live)
+        Context(
+            settings,
+            store,
+            authenticator,
+            registry,
+            directory,
+            hub,
+            coordinator,
+            ingest,
+            live,
+            TrainingJobs(limits),
+        )
     )

@@ -12,6 +12,7 @@ from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest
 from vramscope_server.live.endpoint import LiveEndpoint
 from vramscope_server.live.hub import Hub
+from vramscope_server.machine.training_jobs import TrainingJobs
 from vramscope_server.registry.registry import Registry
 from vramscope_server.settings import Settings
 from vramscope_server.store.store import Store
@@ -30,6 +31,7 @@ class Context:
     coordinator: Coordinator
     ingest: Ingest
     live: LiveEndpoint
+    training_jobs: TrainingJobs
     port: int = field(default=0)
     """Port that was really bound; 0 until the server listens."""
     ready: bool = False

@@ -125,7 +125,7 @@ class Server(uvicorn.Server):
         if self.should_exit or not self.started:
             return
         token = self._application.context.authenticator.fixed_token
-        if self._settings.is_loopback and self._settings.runtime_file:
+        if self._settings.is_found_by_jobs:
             self._write_runtime_file(token)
         if self._settings.idle_exit_s > 0:
             self._tasks.append(asyncio.create_task(self._watch_idleness()))

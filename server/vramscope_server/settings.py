@@ -37,6 +37,11 @@ class Limits:
     live_peak_s: float = 10.0
     live_close_s: float = 2.0
     """How long a closing browser connection may take to hand over its last frame."""
+    machine_list_s: float = 10.0
+    """How long listing the training processes of this machine may take."""
+    machine_list_age_s: float = 2.0
+    """How old a list may be that is given again."""
+    machine_list_bytes: int = 4 * 1024 * 1024
     run_list_interval_s: float = 1.0
     run_interval_s: float = 0.5
     command_deadline_s: float = 3600.0
@@ -61,6 +66,8 @@ class Limits:
     """How long a verified token is trusted without looking: a revocation takes that long."""
     session_s: float = 30 * 24 * 3600.0
     """How long a browser stays signed in."""
+    frame_s: float = 12 * 3600.0
+    """How long a page inside another page, such as a notebook, may be looked at."""
     stalled_close_s: float = 10.0
     """How long a connection that was closed may go without its peer taking a byte."""
     shutdown_s: int = 5
@@ -88,6 +95,8 @@ class Settings:
     runtime_file: bool = True
     allow_hosts: tuple[str, ...] = ()
     """Further names under which a loopback server may be called, for a proxy in front of it."""
+    allow_attach: bool = False
+    """Show the training processes of this machine to whoever sits at it; loopback only."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -115,11 +124,22 @@ class Settings:
                 f"refusing to listen on {self.host} without a token: give --token or "
                 "VRAMSCOPE_TOKEN, or listen on 127.0.0.1",
             )
+        if self.allow_attach and not self.is_loopback:
+            raise VramscopeError(
+                BAD_REQUEST,
+                f"--allow-attach: expected a server of this machine only, got --host {self.host}; "
+                "leave one of them out",
+            )
 
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the server."""
         return is_loopback_host(self.host)
+
+    @property
+    def is_found_by_jobs(self) -> bool:
+        """Whether jobs of the same user find this server without being told its address."""
+        return self.is_loopback and self.runtime_file
 
     @property
     def database(self) -> str:

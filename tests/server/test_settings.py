@@ -22,6 +22,10 @@ from vramscope_server.settings import Settings, data_folder, is_loopback_host
         ({"token": " x"}, "--token"),
         ({"host": "0.0.0.0"}, "refusing to listen on 0.0.0.0 without a token"),
         ({"host": "gpu-box.example"}, "refusing to listen"),
+        (
+            {"host": "0.0.0.0", "token": "t", "allow_attach": True},
+            "--allow-attach: expected a server of this machine only, got --host 0.0.0.0",
+        ),
     ],
 )
 def test_what_was_expected_is_said(options: dict[str, Any], message: str) -> None:
@@ -31,6 +35,12 @@ def test_what_was_expected_is_said(options: dict[str, Any], message: str) -> Non
 
 def test_a_remote_address_needs_a_token_and_gets_it() -> None:
     assert not Settings(host="0.0.0.0", token="t").is_loopback
+
+
+def test_jobs_find_a_server_of_this_machine_unless_it_is_told_to_hide() -> None:
+    assert Settings().is_found_by_jobs
+    assert not Settings(runtime_file=False).is_found_by_jobs
+    assert not Settings(host="0.0.0.0", token="t").is_found_by_jobs
 
 
 @pytest.mark.parametrize(

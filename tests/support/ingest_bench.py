@@ -26,6 +26,7 @@ from vramscope_protocol.messages import (
 )
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest, IngestLimits
+from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.registry.registry import Registry
 from vramscope_server.rows import Rows
 from vramscope_server.store.store import Store
@@ -41,6 +42,7 @@ class RecordingNeighbours:
     def __init__(self) -> None:
         self.samples: list[Rows] = []
         self.steps: list[Rows] = []
+        self.lives: list[LifeOffset] = []
         self.events: list[dict[str, Any]] = []
         self.statuses: list[dict[str, Any]] = []
         self.updates: list[CommandUpdate] = []
@@ -50,8 +52,9 @@ class RecordingNeighbours:
     def publish_samples(self, run_id: str, rank: int, rows: Rows) -> None:
         self.samples.append(rows)
 
-    def publish_steps(self, run_id: str, rank: int, rows: Rows) -> None:
+    def publish_steps(self, run_id: str, rank: int, rows: Rows, life: LifeOffset) -> None:
         self.steps.append(rows)
+        self.lives.append(life)
 
     def publish_event(self, run_id: str, event: dict[str, Any]) -> None:
         self.events.append(event)

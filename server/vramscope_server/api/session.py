@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse
 
 from vramscope_protocol.errors import AUTH_FAILED, BAD_REQUEST, VramscopeError
 from vramscope_server.api.access import AnyCaller, Server, json_response
+from vramscope_server.api.machine import may_list_jobs
 from vramscope_server.auth.credentials import (
     clear_session_cookie,
     client_address,
@@ -31,8 +32,12 @@ class _Login(msgspec.Struct):
 
 
 @router.get("/session")
-async def get_session(server: Server, caller: AnyCaller) -> Response:
-    """Scopes of the caller, and which server answers."""
+async def get_session(request: Request, server: Server, caller: AnyCaller) -> Response:
+    """Scopes of the caller, and which server answers.
+
+    ``attach_list``: the caller may ask for the processes of this machine. ``found_by_jobs``: jobs
+    of this user need not be told the address.
+    """
     return json_response(
         {
             "scopes": sorted(caller.scopes),
@@ -42,6 +47,8 @@ async def get_session(server: Server, caller: AnyCaller) -> Response:
                 "version": server_version(),
                 "host": server.settings.host,
                 "port": server.port,
+                "attach_list": may_list_jobs(request, server, caller),
+                "found_by_jobs": server.settings.is_found_by_jobs,
             },
         }
     )

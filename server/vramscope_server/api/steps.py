@@ -28,9 +28,13 @@ async def get_steps(
     end: Annotated[int | None, Query(description="last step, included")] = None,
     fields: str | None = None,
     points: Annotated[int | None, Query(ge=1, le=MAX_POINTS)] = None,
+    life: Annotated[int | None, Query(ge=0, description="only this life of the rank")] = None,
 ) -> Response:
-    """Rows as they were measured; with ``points`` the highest of each bin, never a mean."""
+    """Rows as they were measured; with ``points`` the highest of each bin, never a mean.
+
+    A rank that was restarted may count its steps anew: ``life`` tells its rows apart.
+    """
     run_id, names = run_id_of(server, run), field_names(fields)
     return await computed_response(
-        server, lambda: server.store.steps(run_id, rank, names, start, end, points).payload()
+        server, lambda: server.store.steps(run_id, rank, names, start, end, points, life).payload()
     )

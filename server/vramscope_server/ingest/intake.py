@@ -18,6 +18,7 @@ from vramscope_protocol.messages import (
 )
 from vramscope_protocol.session import ServerSession
 from vramscope_server.ingest.message_checks import StreamChecks, check_lost, check_seq
+from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.registry.registry import Registry
 from vramscope_server.rows import ColumnLayout, Rows
 from vramscope_server.store.runs import StreamRecord
@@ -34,8 +35,8 @@ class Publisher(Protocol):
     def publish_samples(self, run_id: str, rank: int, rows: Rows) -> None:
         """New samples."""
 
-    def publish_steps(self, run_id: str, rank: int, rows: Rows) -> None:
-        """New steps."""
+    def publish_steps(self, run_id: str, rank: int, rows: Rows, life: LifeOffset) -> None:
+        """New steps, of one life of the rank."""
 
     def publish_event(self, run_id: str, event: dict[str, Any]) -> None:
         """Something happened: the event as the API has it."""
@@ -117,7 +118,8 @@ class Intake:
             if batch.kind == "sample":
                 self._publisher.publish_samples(self._run_id, self._rank, rows)
             else:
-                self._publisher.publish_steps(self._run_id, self._rank, rows)
+                life = self._registry.life_offset(self._uid)
+                self._publisher.publish_steps(self._run_id, self._rank, rows, life)
             self._publisher.run_changed(self._run_id)
         return self._submission(batch.seq, rows, len(batch.columns) + _OVERHEAD_BYTES)
 

@@ -48,6 +48,10 @@ def check_register(message: Register) -> None:
     _check_range("run.world_size", message.run.world_size, 1, MAX_RANK)
     _check_range("rank.pid", message.rank.pid, 0, INT64_MAX)
     _check_range("rank.started_ns", message.rank.started_ns, 0, INT64_MAX)
+    _check_range("rank.process_started_ns", message.rank.process_started_ns, 0, INT64_MAX)
+    _check_text("rank.life", message.rank.life)
+    _check_text("rank.launcher", message.rank.launcher)
+    _check_text("rank.job", message.rank.job)
     _check_range("devices", len(message.rank.devices), 0, MAX_DEVICES)
     for device in message.rank.devices:
         _check_text("device.name", device.name)

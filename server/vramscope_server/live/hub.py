@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from vramscope_server.live import payload
 from vramscope_server.live.pacer import Pacer
+from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.rows import Rows
 from vramscope_server.settings import Limits
 
@@ -115,9 +117,9 @@ class Hub:
         """Hand rows of samples on."""
         self._publish_rows(run_id, rank, rows, payload.samples_payload)
 
-    def publish_steps(self, run_id: str, rank: int, rows: Rows) -> None:
-        """Hand rows of steps on."""
-        self._publish_rows(run_id, rank, rows, payload.steps_payload)
+    def publish_steps(self, run_id: str, rank: int, rows: Rows, life: LifeOffset) -> None:
+        """Hand rows of steps of one life on."""
+        self._publish_rows(run_id, rank, rows, partial(payload.steps_payload, life=life))
 
     def publish_event(self, run_id: str, event: dict[str, Any]) -> None:
         """Hand an event on."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from vramscope_protocol.live import encode_event_payload
 from vramscope_protocol.series import STEP, TIME_NS
+from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.rows import Rows, json_values
 
 
@@ -33,12 +34,14 @@ def samples_payload(rank: int, rows: Rows, fields: Sequence[str]) -> bytes:
     )
 
 
-def steps_payload(rank: int, rows: Rows, fields: Sequence[str]) -> bytes:
+def steps_payload(rank: int, rows: Rows, fields: Sequence[str], *, life: LifeOffset) -> bytes:
     """Rows of steps, reduced to the fields that are followed; unknown fields are left out."""
     return encode_event_payload(
         {
             "kind": "steps",
             "rank": rank,
+            "life": life.life,
+            "step_offset": life.step_offset,
             "step": json_values(rows.step),
             "time_ns": json_values(rows.time_ns),
             "columns": _columns(rows, fields),

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from vramscope_server.registry.lives import LifeOffset, kinds, life_offset, lives_payload
 from vramscope_server.store.runs import StreamRecord
 
 State = Literal["live", "ended", "lost"]
@@ -64,6 +65,27 @@ class RankState:
         return True
 
     @property
+    def lives(self) -> list[StreamRecord]:
+        """All of its streams, oldest first."""
+        return sorted(self.streams.values(), key=lambda stream: stream.stream_id)
+
+    def life_offset(self, uid: str) -> LifeOffset:
+        """Which life a stream is, and what to add to its step numbers."""
+        return life_offset(self.lives, uid)
+
+    @property
+    def restarts(self) -> int:
+        """How often another process took this rank over."""
+        return kinds(self.lives).count("restart")
+
+    @property
+    def restarted_ns(self) -> int | None:
+        """When the newest process began, if it is not the first."""
+        lives = self.lives
+        begun = [life for life, kind in zip(lives, kinds(lives), strict=True) if kind == "restart"]
+        return (begun[-1].info.started_ns or begun[-1].created_ns) if begun else None
+
+    @property
     def step(self) -> int | None:
         """Optimizer steps finished."""
         return self.newest.summary.step
@@ -102,6 +124,8 @@ class RankState:
                 losses[reason] = losses.get(reason, 0) + count
             steps_lost += sum(stream.summary.steps.lost_by_reason().values())
         info = newest.info
+        lives = self.lives
+        ways = kinds(lives)
         return {
             "rank": self.number,
             "host": info.host,
@@ -123,7 +147,15 @@ class RankState:
             "allow": info.allow,
             "commands": info.commands,
             "stream": newest.uid,
-            "restarts": len(self.streams) - 1,
+            "restarts": ways.count("restart"),
+            "reattaches": ways.count("attach"),
+            "lives": lives_payload(lives),
+            "restart_count": info.restart_count,
+            "max_restarts": info.max_restarts,
+            "process_started_ns": info.process_started_ns or None,
+            "launcher": info.launcher,
+            "job": info.job,
+            "node_rank": info.node_rank,
             "samples_received": sum(s.summary.samples.received for s in self.streams.values()),
             "samples_lost": sum(losses.values()),
             "losses": losses,

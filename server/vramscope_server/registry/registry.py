@@ -9,12 +9,16 @@ from typing import Any, Final
 import msgspec
 
 from vramscope_protocol.messages import AgentStatus, Goodbye, Lost, RankInfo, RunInfo
+from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.registry.rank_state import RankState, State
 from vramscope_server.rows import Rows
 from vramscope_server.store.runs import RunRecord, StreamRecord
 
 MAX_RUNS: Final = 1000
 """Runs kept in memory; beyond it those that were seen longest ago and are not live leave."""
+
+_SAME_START_NS: Final = 2 * 10**9
+"""Two readings of when a process started differ by ticks, and by what the clock was set since."""
 
 
 @dataclass(slots=True)
@@ -92,6 +96,26 @@ class Registry:
         run = self._runs.get(run_id)
         state = run.ranks.get(rank) if run else None
         return state.newest.info if state else None
+
+    def life_offset(self, uid: str) -> LifeOffset:
+        """Which life of its rank a stream is, and what to add to its step numbers."""
+        return self._streams[uid].life_offset(uid)
+
+    def run_of_process(self, pid: int, started_ns: int) -> dict[str, str] | None:
+        """Id and name of the live run that a process of this machine belongs to, if any.
+
+        Args:
+            pid: its number as this machine sees it.
+            started_ns: when it started, nanoseconds since the epoch; its number may be used again.
+        """
+        for run in self._runs.values():
+            for rank in run.ranks.values():
+                info = rank.newest.info
+                if (info.host, info.pid) != (self._hostname, pid) or rank.newest.ended_ns:
+                    continue
+                if abs((info.process_started_ns or started_ns) - started_ns) < _SAME_START_NS:
+                    return {"id": run.info.id, "name": run.info.name}
+        return None
 
     # ------------------------------------------------------------------- what ingest reports
 
@@ -224,6 +248,7 @@ class Registry:
     def _run_payload(self, run: _Run, now_ns: int) -> dict[str, Any]:
         state = self._run_state(run, now_ns)
         ranks = [run.ranks[rank] for rank in sorted(run.ranks)]
+        states = [self._state(rank, now_ns) for rank in ranks]
         first = ranks[0]
         ends = [rank.newest.ended_ns for rank in ranks if rank.newest.ended_ns is not None]
         return {
@@ -243,6 +268,10 @@ class Registry:
             "peak_reserved_bytes": _highest(rank.peak_reserved_bytes for rank in ranks),
             "used_bytes": _highest(rank.used_bytes for rank in ranks),
             "ranks_connected": sum(rank.connected for rank in ranks),
+            "ranks_live": states.count("live"),
+            "ranks_lost": states.count("lost"),
+            "restarts": max(rank.restarts for rank in ranks),
+            "restarted_ns": _highest(rank.restarted_ns for rank in ranks),
             "fullest_rank": max(ranks, key=_use).number,
             "exit_code": _exit_code(ranks),
         }

@@ -47,6 +47,8 @@ class StreamSummary(Struct):
     steps: RowCounts = field(default_factory=RowCounts)
     lost_messages: dict[str, int] = field(default_factory=dict[str, int])
     step: int | None = None
+    first_step: int | None = None
+    """Lowest step that has a row of its own."""
     used_bytes: int | None = None
     total_bytes: int | None = None
     peak_reserved_bytes: int | None = None
@@ -66,6 +68,9 @@ class StreamSummary(Struct):
         step = int(rows.step[-1])
         if step != UNKNOWN:
             self.step = step
+        first = int(rows.step[0])
+        if rows.kind == "step" and first != UNKNOWN:
+            self.first_step = first if self.first_step is None else min(first, self.first_step)
         self.used_bytes = _newest(rows, _USED_SERIES, self.used_bytes)
         self.total_bytes = _newest(rows, _TOTAL_SERIES, self.total_bytes)
         for name in _PEAK_SERIES:

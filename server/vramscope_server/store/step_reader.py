@@ -43,6 +43,8 @@ class Steps:
 
     step: NDArray[np.int64]
     time_ns: NDArray[np.int64]
+    life: NDArray[np.int64]
+    """Which life of the rank a row is of, counted from 0; its step numbers are its own."""
     columns: dict[str, Column]
 
     def payload(self) -> dict[str, Any]:
@@ -50,6 +52,7 @@ class Steps:
         return {
             "step": json_values(self.step),
             "time_ns": self.time_ns.tolist(),
+            "life": self.life.tolist(),
             "columns": {name: json_values(column) for name, column in self.columns.items()},
         }
 
@@ -83,35 +86,44 @@ class StepReader:
         start: int | None = None,
         end: int | None = None,
         points: int | None = None,
+        life: int | None = None,
     ) -> Steps:
-        """Rows of the steps ``start`` to ``end``, both included, over all lives of a rank.
+        """Rows of the steps ``start`` to ``end``, both included, life after life of a rank.
 
         Args:
             fields: series wanted; all that there are if not given.
             points: at most this many rows. Of each stretch of steps the rows with the highest
                 reserved and allocated memory are kept, never an average.
+            life: only the rows of this life; of all if not given.
 
         Raises:
             VramscopeError: ``too_large``: more rows than an answer may hold, and no ``points``.
         """
         parts: list[_Part] = []
+        lives: list[NDArray[np.int64]] = []
         with self._database.read() as connection:
             wanted = None if fields is None else _with_needed(fields, points)
-            for stream_id in stream_ids(connection, run_id, rank):
+            for number, stream_id in enumerate(stream_ids(connection, run_id, rank)):
+                if life not in (None, number):
+                    continue
                 chunks = _find_chunks(connection, stream_id, start, end)
                 _check_size(chunks, points)
-                parts += _read_chunks(connection, chunks, wanted)
-                parts += _read_heads(connection, stream_id, wanted)
+                found = _read_chunks(connection, chunks, wanted)
+                found += _read_heads(connection, stream_id, wanted)
+                parts += found
+                lives.append(np.full(sum(part.rows for part in found), number, np.int64))
         if not parts:
             empty = np.empty(0, np.int64)
-            return Steps(empty, empty, dict.fromkeys(fields or (), empty))
+            return Steps(empty, empty, empty, dict.fromkeys(fields or (), empty))
+        life_of_row = np.concatenate(lives)
         names = list(dict.fromkeys(name for part in parts for name in part.columns))
         columns = {name: _joined(parts, name) for name in {*names, *(fields or ())}}
-        keep = _wanted_rows(columns, start, end, points)
+        keep = _wanted_rows(columns, life_of_row, start, end, points)
         shown = [name for name in (fields or names) if name not in (STEP, TIME_NS)]
         return Steps(
             columns[STEP][keep],
             columns[TIME_NS][keep],
+            life_of_row[keep],
             {name: columns[name][keep] for name in shown},
         )
 
@@ -210,9 +222,13 @@ def _joined(parts: Sequence[_Part], name: str) -> Column:
 
 
 def _wanted_rows(
-    columns: dict[str, Column], start: int | None, end: int | None, points: int | None
+    columns: dict[str, Column],
+    lives: NDArray[np.int64],
+    start: int | None,
+    end: int | None,
+    points: int | None,
 ) -> NDArray[np.intp]:
-    """Positions of the rows to answer, by time."""
+    """Positions of the rows to answer: by life, since clocks of two hosts differ, then by time."""
     step, times = columns[STEP], columns[TIME_NS]
     keep = np.ones(len(step), np.bool_)
     if start is not None:
@@ -220,7 +236,7 @@ def _wanted_rows(
     if end is not None:
         keep &= step <= end
     positions = np.flatnonzero(keep)
-    positions = positions[np.argsort(times[positions], kind="stable")]
+    positions = positions[np.lexsort((times[positions], lives[positions]))]
     if points is None:
         return positions
     peaks = [

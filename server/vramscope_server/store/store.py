@@ -128,9 +128,10 @@ class Store:
         start: int | None = None,
         end: int | None = None,
         points: int | None = None,
+        life: int | None = None,
     ) -> Steps:
         """See :meth:`StepReader.steps`; blocking."""
-        return self._steps.steps(run_id, rank, fields, start, end, points)
+        return self._steps.steps(run_id, rank, fields, start, end, points, life)
 
     def field_names(self, run_id: str, rank: int, kind: BatchKind = "sample") -> list[Field]:
         """See :meth:`StepReader.field_names`; blocking."""

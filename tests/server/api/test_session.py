@@ -19,6 +19,8 @@ def test_what_the_caller_may_do(server: ServerApp) -> None:
     assert (body["scopes"], body["name"]) == (["agent", "control", "view"], "owner")
     assert body["server"]["version"] == server_version()
     assert body["server"]["host"] == "127.0.0.1"
+    assert body["server"]["found_by_jobs"] is True
+    assert body["server"]["attach_list"] is False
     viewer = server.make_token("view", name="guest")
     mine = server.client.get("/api/v1/session", headers={"authorization": f"Bearer {viewer}"})
     assert (mine.json()["scopes"], mine.json()["name"]) == (["view"], "guest")

@@ -10,6 +10,7 @@ import pytest
 from tests.support.server_rows import make_rows
 from vramscope_server.live import payload
 from vramscope_server.live.hub import Hub
+from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.settings import Limits
 
 
@@ -61,13 +62,15 @@ def test_a_follower_gets_the_present_state_first_and_then_what_it_follows() -> N
         hub.follow_run("r1", ["a"], [0], follower)
         hub.publish_samples("r1", 0, ROWS)
         hub.publish_samples("r1", 1, ROWS)
-        hub.publish_steps("r1", 0, ROWS)
+        hub.publish_steps("r1", 0, ROWS, LifeOffset(1, 412))
         hub.publish_event("r1", {"kind": "oom", "rank": 1})
         hub.publish_status("r1", 1, {"rate_hz": 10})
         hub.publish_command("r1", {"id": "c"})
         hub.publish_samples("another run", 0, ROWS)
         assert follower.kinds == ["run", "samples", "steps", "event", "status", "command"]
         assert follower.payloads[1]["columns"] == {"step": [1], "a": [1]}
+        steps = follower.payloads[2]
+        assert (steps["step"], steps["life"], steps["step_offset"]) == ([1], 1, 412)
         assert follower.keys == ["run", None, None, None, "status 1", "command c"]
 
     on_loop(scenario)

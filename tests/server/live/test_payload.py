@@ -6,6 +6,7 @@ import math
 from tests.support.server_rows import make_rows
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_server.live import payload
+from vramscope_server.registry.lives import LifeOffset
 
 
 def test_samples_hold_time_step_and_the_fields_that_exist() -> None:
@@ -21,9 +22,11 @@ def test_samples_hold_time_step_and_the_fields_that_exist() -> None:
 
 def test_steps_hold_their_step_outside_the_columns() -> None:
     rows = make_rows("step", time_ns=[10], step=[7], a=[5])
-    assert json.loads(payload.steps_payload(0, rows, ("a",))) == {
+    assert json.loads(payload.steps_payload(0, rows, ("a",), life=LifeOffset(2, 30))) == {
         "kind": "steps",
         "rank": 0,
+        "life": 2,
+        "step_offset": 30,
         "step": [7],
         "time_ns": [10],
         "columns": {"a": [5]},

@@ -19,7 +19,8 @@ def test_a_rank_is_what_its_newest_life_is_and_counts_what_all_did() -> None:
     assert not rank.connected  # the old life only delivers what it has left
     payload = rank.payload("live")
     assert payload["stream"] == "b"
-    assert payload["restarts"] == 1
+    assert payload["reattaches"] == 1  # the same process
+    assert payload["restarts"] == 0
     assert payload["status"] is None
     assert payload["samples_received"] == 14
     assert (payload["samples_lost"], payload["losses"]) == (6, {"full": 4, "other": 2})
@@ -27,6 +28,21 @@ def test_a_rank_is_what_its_newest_life_is_and_counts_what_all_did() -> None:
     assert payload["step"] == 1
     assert payload["device_name"] == "H200"
     assert payload["device_total_bytes"] == 2**37
+
+
+def test_another_process_is_a_restart_and_its_steps_go_on_where_the_old_ones_ended() -> None:
+    first, second = stream_record("a", 1), stream_record("b", 2)
+    first.info.life, second.info.life = "one", "two"
+    second.info.started_ns = 99
+    rank = RankState(0, first)
+    first.summary.take_rows(made_rows(made_columns(30), kind="step"))
+    rank.add(second)
+    payload = rank.payload("live")
+    assert (payload["restarts"], payload["reattaches"], rank.restarted_ns) == (1, 0, 99)
+    assert [life["kind"] for life in payload["lives"]] == ["start", "restart"]
+    assert [life["last_step"] for life in payload["lives"]] == [9, None]
+    assert rank.life_offset("a") == (0, 0)
+    assert rank.life_offset("b") == (1, 9)
 
 
 def test_an_old_life_that_comes_back_does_not_become_the_newest() -> None:

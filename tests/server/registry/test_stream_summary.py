@@ -41,3 +41,14 @@ def test_steps_are_counted_apart() -> None:
     summary = StreamSummary()
     summary.take_rows(made_rows(made_columns(5), kind="step"))
     assert (summary.steps.received, summary.samples.received) == (5, 0)
+
+
+def test_the_first_step_is_the_lowest_with_a_row_of_its_own() -> None:
+    summary = StreamSummary()
+    columns = made_columns(9)
+    columns["step"] += 40
+    summary.take_rows(made_rows(columns))  # samples tell where the job was, not what was kept
+    assert summary.first_step is None
+    summary.take_rows(made_rows(columns, kind="step").part(3, 9))
+    summary.take_rows(made_rows(columns, kind="step").part(3, 9))
+    assert summary.first_step == 41

@@ -52,18 +52,23 @@ RESUMED = step_columns(801, 100, START_NS + 2000 * SECOND_NS, 2)
 """The process died after step 1000 and went on from a checkpoint of step 800."""
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = open_store(Path(tmp_path_factory.mktemp("steps")))
+def fill(store: Store, lives: dict[str, Columns]) -> None:
+    """Store the lives of one rank one after the other."""
     commits = Commits()
     store.start(commits.on_commit, commits.on_stream_failed)
     layout = ColumnLayout(FIELDS)
-    for uid, columns in (("stream-a", COLUMNS), ("stream-b", RESUMED)):
+    for uid, columns in lives.items():
         register_stream(store, registration(uid))
         batches = list(made_batches(columns, rows=7, kind="step", fields=FIELDS))
         for batch in batches:
             assert store.submit(submission_of(uid, batch, layout))
         commits.wait_for_ack(uid, len(batches))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    store = open_store(Path(tmp_path_factory.mktemp("steps")))
+    fill(store, {"stream-a": COLUMNS, "stream-b": RESUMED})
     yield store
     store.close()
 
@@ -81,6 +86,27 @@ def test_a_range_of_steps_includes_both_ends(store: Store) -> None:
     np.testing.assert_array_equal(steps.columns["loss"], COLUMNS["loss"][99:333])
     both = store.steps("run-a", 0, ["loss"], start=900, end=900)
     assert len(both.step) == 2  # once in each life
+    assert both.life.tolist() == [0, 1]
+    second = store.steps("run-a", 0, ["loss"], start=900, end=900, life=1)
+    assert (second.step.tolist(), second.life.tolist()) == ([900], [1])
+    assert second.time_ns[0] == both.time_ns[1]
+
+
+def test_a_life_whose_clock_is_behind_still_comes_after_the_one_before_it(
+    tmp_path: Path,
+) -> None:
+    store = open_store(tmp_path)
+    fill(
+        store,
+        {
+            "stream-a": step_columns(1, 20, START_NS, 1),
+            "stream-b": step_columns(11, 20, START_NS - 3600 * SECOND_NS, 2),
+        },
+    )
+    steps = store.steps("run-a", 0, ["loss"])
+    store.close()
+    assert steps.life.tolist() == [0] * 20 + [1] * 20
+    assert steps.step.tolist() == [*range(1, 21), *range(11, 31)]
 
 
 @pytest.mark.parametrize("points", [2, 10, 99, 500])
@@ -111,7 +137,7 @@ def test_a_field_that_was_never_sent_is_unknown(store: Store) -> None:
 
 def test_no_steps_at_all(store: Store) -> None:
     assert store.steps("run-x", 0, ["loss"]).payload() == {
-        "step": [], "time_ns": [], "columns": {"loss": []},
+        "step": [], "time_ns": [], "life": [], "columns": {"loss": []},
     }  # fmt: skip
 
 
