@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import Depends, Request, Response
@@ -13,9 +13,18 @@ from vramscope_server.auth.credentials import identify
 from vramscope_server.auth.principal import CONTROL, VIEW, Principal
 from vramscope_server.context import Context, context_of
 
+_OF_NO_RUN: Final = frozenset({"/api/v1/session", "/api/v1/series-names"})
+"""What a caller that may see one run only may ask for besides: nothing of a job is in there."""
+
 
 async def _principal(request: Request) -> Principal:
-    return await identify(request, context_of(request).authenticator)
+    context = context_of(request)
+    caller = await identify(request, context.authenticator)
+    if caller.run_id is not None and request.url.path not in _OF_NO_RUN:
+        # Whatever names no run is refused, so that no endpoint has to think of such callers.
+        run = request.path_params.get("run")
+        caller.require_run(None if run is None else context.registry.find(run))
+    return caller
 
 
 AnyCaller = Annotated[Principal, Depends(_principal)]

@@ -1,9 +1,12 @@
-"""From a secret to a principal: the fixed token, stored tokens, browser sessions.
+"""From a secret to a principal: the fixed token, stored tokens, browser sessions, frames.
 
 The secret of this server's life (``--token``, or the one made at start and printed in the URL)
 is valid as often as it is used while the server runs: the page can be reloaded and a second
 browser can be opened with the same URL. What the browser keeps is a session of its own, stored
 hashed, so that it survives a restart of the server.
+
+A frame is a page of ours inside a page of somebody else, such as a notebook. It has a token of its
+own that is good for one run and for some hours, because it is saved with the page around it.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import Connection
 
 from vramscope_protocol.errors import AUTH_FAILED, VramscopeError
-from vramscope_server.auth.principal import SCOPES, Principal
+from vramscope_server.auth.principal import AGENT, SCOPES, VIEW, Principal
 from vramscope_server.auth.throttle import Throttle
 from vramscope_server.settings import Limits
 from vramscope_server.store import tokens
@@ -28,6 +32,7 @@ from vramscope_server.store.tokens import TokenRecord
 _MAX_CACHED: Final = 1024
 _FAILURES_PER_S: Final = 1 / 6
 _SESSION: Final = "session"
+_FRAME: Final = "frame"
 
 
 class Authenticator:
@@ -76,8 +81,10 @@ class Authenticator:
             self._failures.check(address)
         try:
             principal = await self._look_up_token(secret, digest)
-        except VramscopeError:
-            self._failures.use(address)
+        except VramscopeError as error:
+            # One that has expired was no guess: a notebook full of old frames locks nobody out.
+            if error.code == AUTH_FAILED:
+                self._failures.use(address)
             raise
         self._remember("token", digest, principal)
         return principal
@@ -112,10 +119,8 @@ class Authenticator:
             VramscopeError: as :meth:`verify_token`.
         """
         principal = await self.verify_token(token, address)
-        expires_ns = time.time_ns() + int(self._limits.session_s * 1e9)
-        if principal.expires_ns is not None:
-            expires_ns = min(expires_ns, principal.expires_ns)
-        parent = await self._parent_of(token)
+        # A browser that is signed in sees every run.
+        principal.require_run(None)
 
         def insert(connection: Connection) -> str:
             secret, _record = tokens.create_token(
@@ -123,13 +128,52 @@ class Authenticator:
                 principal.name,
                 principal.scopes,
                 time.time_ns(),
-                expires_ns=expires_ns,
+                expires_ns=_end_ns(principal, self._limits.session_s),
                 kind=_SESSION,
-                parent=parent,
+                parent=principal.parent,
             )
             return secret
 
         return await self._store.write(insert)
+
+    async def open_frame(
+        self, caller: Principal, run_id: str, scopes: Iterable[str]
+    ) -> tuple[str, TokenRecord]:
+        """Make a token for one page inside another: for one run, for ``frame_s`` at most.
+
+        Args:
+            caller: who asks; the frame ends with the token behind it.
+            run_id: the run that the page shows.
+            scopes: what the page may do, as far as the caller may.
+
+        Returns:
+            The secret, and what is known of the token.
+
+        Raises:
+            VramscopeError: ``forbidden``: the caller may not view, or is a frame itself.
+        """
+        caller.require(VIEW)
+        caller.require_run(None)
+        allowed = (frozenset(scopes) | {VIEW}) & caller.scopes - {AGENT}
+
+        def insert(connection: Connection) -> tuple[str, TokenRecord]:
+            tokens.forget_sessions(connection, time.time_ns())
+            return tokens.create_token(
+                connection,
+                f"{caller.name} in a frame",
+                allowed,
+                time.time_ns(),
+                expires_ns=_end_ns(caller, self._limits.frame_s),
+                kind=_FRAME,
+                parent=caller.parent,
+                run_id=run_id,
+            )
+
+        secret, record = await self._store.write(insert)
+        # Known from the start: other wrong tokens of the same address do not slow it down.
+        digest = _digest(secret)
+        self._remember("token", digest, _principal(record, digest))
+        return secret, record
 
     async def close_session(self, secret: str) -> None:
         """Sign the browser out. A session that is not known is signed out already."""
@@ -144,31 +188,38 @@ class Authenticator:
 
     async def _look_up_token(self, secret: str, digest: bytes) -> Principal:
         if hmac.compare_digest(digest, self._fixed_digest):
-            return Principal("owner", SCOPES, None, _fingerprint(digest))
-        record = await self._store.read(lambda c: tokens.find_token(c, secret))
+            return Principal("owner", SCOPES, None, _fingerprint(digest), self._fixed_parent)
+        return await self._store.read(lambda c: self._find_token(c, secret, digest))
+
+    def _find_token(self, connection: Connection, secret: str, digest: bytes) -> Principal:
+        record = tokens.find_token(connection, secret)
         if record is None or record.kind == _SESSION:
             raise VramscopeError(AUTH_FAILED, "the token is not known to this server")
+        if record.kind == _FRAME:
+            self._check_parent(connection, record)
         return _principal(record, digest)
-
-    async def _parent_of(self, token: str) -> str:
-        if hmac.compare_digest(_digest(token), self._fixed_digest):
-            return self._fixed_parent
-        record = await self._store.read(lambda c: tokens.find_token(c, token))
-        return str(record.id) if record is not None else ""
 
     def _find_session(self, connection: Connection, secret: str) -> Principal:
         record = tokens.find_token(connection, secret)
         if record is None or record.kind != _SESSION:
             raise VramscopeError(AUTH_FAILED, "the session is not known to this server")
+        self._check_parent(connection, record)
+        return _principal(record, _digest(secret))
+
+    def _check_parent(self, connection: Connection, record: TokenRecord) -> None:
+        """Refuse what was made from a token that is not good any more."""
         if record.parent.startswith("fixed:"):
             if record.parent != self._fixed_parent:
-                raise VramscopeError(AUTH_FAILED, "the token behind this session has changed")
-        else:
-            parents = {str(token.id): token for token in tokens.list_tokens(connection)}
-            parent = parents.get(record.parent)
-            if parent is None or parent.revoked_ns is not None:
-                raise VramscopeError(AUTH_FAILED, "the token behind this session has been revoked")
-        return _principal(record, _digest(secret))
+                raise VramscopeError(
+                    AUTH_FAILED, f"the token behind this {record.kind} has changed"
+                )
+            return
+        parents = {str(token.id): token for token in tokens.list_tokens(connection)}
+        parent = parents.get(record.parent)
+        if parent is None or parent.revoked_ns is not None:
+            raise VramscopeError(
+                AUTH_FAILED, f"the token behind this {record.kind} has been revoked"
+            )
 
     def _cached(self, kind: str, digest: bytes) -> Principal | None:
         entry = self._cache.get((kind, digest))
@@ -197,4 +248,15 @@ def _principal(record: TokenRecord, digest: bytes) -> Principal:
         raise VramscopeError(AUTH_FAILED, f"the token {record.name!r} has been revoked")
     principal = Principal(record.name, record.scopes, record.expires_ns)
     principal.require_unexpired()
-    return replace(principal, fingerprint=_fingerprint(digest))
+    return replace(
+        principal,
+        fingerprint=_fingerprint(digest),
+        parent=record.parent or str(record.id),
+        run_id=record.run_id,
+    )
+
+
+def _end_ns(principal: Principal, life_s: float) -> int:
+    """When something of that life ends that never outlives ``principal``'s own token."""
+    end_ns = time.time_ns() + int(life_s * 1e9)
+    return end_ns if principal.expires_ns is None else min(end_ns, principal.expires_ns)

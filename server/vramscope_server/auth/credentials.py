@@ -1,4 +1,8 @@
-"""What a request carries to say who it is: a bearer token, or the session cookie."""
+"""What a request carries to say who it is: a bearer token, or the session cookie.
+
+A websocket of a page cannot have an ``Authorization`` header. A page in a frame, which has no
+cookie either, names its token as one of the subprotocols that it offers.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,10 @@ from vramscope_protocol.errors import AUTH_FAILED, VramscopeError
 from vramscope_server.auth.authenticator import Authenticator
 from vramscope_server.auth.principal import Principal
 
+LIVE_PROTOCOL: Final = "vramscope"
+"""Subprotocol of the live feed, which a browser that offers any expects to be chosen."""
+
+_TOKEN_PROTOCOL: Final = "vramscope.token."
 _COOKIE: Final = "vramscope_session"
 
 
@@ -44,13 +52,25 @@ def bearer_token(connection: HTTPConnection) -> str | None:
     return token.strip()
 
 
+def offered_token(connection: HTTPConnection) -> str | None:
+    """Token among the subprotocols that a websocket offers."""
+    offered: list[str] = connection.scope.get("subprotocols", [])
+    for protocol in offered:
+        if protocol.startswith(_TOKEN_PROTOCOL):
+            return protocol.removeprefix(_TOKEN_PROTOCOL)
+    return None
+
+
 async def identify(connection: HTTPConnection, authenticator: Authenticator) -> Principal:
     """Who sent a request.
 
     Raises:
         VramscopeError: ``auth_failed``, ``token_expired`` or ``rate_limited``.
     """
+    # The cookie comes last: a page in a frame must not act with the rights of who looks at it.
     token = bearer_token(connection)
+    if token is None:
+        token = offered_token(connection)
     if token is not None:
         return await authenticator.verify_token(token, client_address(connection))
     session = connection.cookies.get(session_cookie(connection))

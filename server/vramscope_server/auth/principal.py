@@ -24,12 +24,16 @@ class Principal:
         scopes: what the token allows.
         expires_ns: when it stops to, or None.
         fingerprint: start of the token's hash: tells callers apart without the secret.
+        parent: names the token behind it, for what is made from it and ends with it.
+        run_id: the only run that the caller may see; None is no such limit.
     """
 
     name: str
     scopes: frozenset[str]
     expires_ns: int | None = None
     fingerprint: str = ""
+    parent: str = ""
+    run_id: str | None = None
 
     def require(self, scope: str) -> None:
         """Let the caller pass only with ``scope``.
@@ -44,6 +48,18 @@ class Principal:
                 f"expected a token with the scope {scope!r}, "
                 f"got {', '.join(sorted(self.scopes)) or 'none'}",
             )
+
+    def require_run(self, run_id: str | None) -> None:
+        """Let a caller with a limit pass only to its own run.
+
+        Args:
+            run_id: the run that is asked for, or None for what belongs to no single one.
+
+        Raises:
+            VramscopeError: ``forbidden``.
+        """
+        if self.run_id is not None and run_id != self.run_id:
+            raise VramscopeError(FORBIDDEN, f"the token {self.name!r} is good for one run only")
 
     def require_unexpired(self) -> None:
         """Let the caller pass only while the token is valid.

@@ -21,7 +21,7 @@ from vramscope_protocol.errors import (
 from vramscope_protocol.live import LiveHello, encode_live
 from vramscope_protocol.version import PROTOCOL_VERSION, SERVER_FEATURES
 from vramscope_server.auth.authenticator import Authenticator
-from vramscope_server.auth.credentials import client_address, identify
+from vramscope_server.auth.credentials import LIVE_PROTOCOL, client_address, identify
 from vramscope_server.auth.principal import VIEW, Principal
 from vramscope_server.live.connection import LiveConnection
 from vramscope_server.live.hub import Hub
@@ -58,7 +58,8 @@ class LiveEndpoint:
         """Serve one connection until either side ends it."""
         websocket = WebSocket(scope, receive, send)
         # Accepted before it is judged: a page can read a close code, not a failed handshake.
-        await websocket.accept()
+        offered: list[str] = scope.get("subprotocols", [])
+        await websocket.accept(LIVE_PROTOCOL if LIVE_PROTOCOL in offered else None)
         self._open += 1
         try:
             self._check_room()
@@ -95,7 +96,7 @@ class LiveEndpoint:
             await websocket.send_text(frame.decode())
 
         connection = LiveConnection(send_frame, self._limits)
-        session = LiveSession(self._hub, self._registry, connection.put, self._limits)
+        session = LiveSession(self._hub, self._registry, connection.put, self._limits, principal)
         self._connections.add(connection)
         connection.put(encode_live(_hello(principal)))
         tasks = [

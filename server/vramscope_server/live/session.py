@@ -17,6 +17,7 @@ from vramscope_protocol.live import (
     encode_live,
     event_frame,
 )
+from vramscope_server.auth.principal import Principal
 from vramscope_server.live.hub import Deliver, Hub, RunFollower, RunListFollower
 from vramscope_server.settings import Limits
 
@@ -40,9 +41,13 @@ class LiveSession:
         registry: finds a run by id or name.
         put: queues a frame for the page.
         limits: ``live_subscriptions`` and ``live_fields``.
+        caller: who looks; one in a frame sees its own run only.
     """
 
-    def __init__(self, hub: Hub, registry: RunFinder, put: Put, limits: Limits) -> None:
+    def __init__(
+        self, hub: Hub, registry: RunFinder, put: Put, limits: Limits, caller: Principal
+    ) -> None:
+        self._caller = caller
         self._hub = hub
         self._registry = registry
         self._put = put
@@ -76,6 +81,7 @@ class LiveSession:
         self._subscriptions.clear()
 
     def _subscribe_runs(self, request: SubscribeRuns) -> None:
+        self._caller.require_run(None)
         self._check_new(request.id)
         self._succeed(request)
         self._subscriptions[request.id] = self._hub.follow_runs(self._deliver(request.id))
@@ -90,6 +96,7 @@ class LiveSession:
         run_id = self._registry.find(request.run)
         if run_id is None:
             raise VramscopeError(NOT_FOUND, f"no run with the id or the name {request.run!r}")
+        self._caller.require_run(run_id)
         # The result comes first, then the present state, then what changes: one queue keeps the
         # order, and nothing is awaited in between.
         self._succeed(request)

@@ -22,6 +22,7 @@ from vramscope_server.auth.credentials import (
 from vramscope_server.auth.principal import VIEW
 from vramscope_server.context import Context, context_of
 from vramscope_server.pages.login import bounce_page, local_path, login_page
+from vramscope_server.pages.security_headers import FRAME_HEADERS
 
 router = APIRouter(include_in_schema=False)
 
@@ -48,6 +49,16 @@ async def get_page(request: Request) -> Response:
         return login_page(error if was_signed_in else None, _address(request))
     return HTMLResponse(
         INDEX_HTML.read_text(encoding="utf-8"), headers={"cache-control": _NO_CACHE}
+    )
+
+
+@router.get("/frame/{rest:path}")
+async def get_frame() -> Response:
+    """The page for a frame inside another page. It is the same for everybody: who looks at it is
+    told by the token in its fragment, which no request for a document carries."""
+    return HTMLResponse(
+        INDEX_HTML.read_text(encoding="utf-8"),
+        headers={"cache-control": _NO_CACHE, **FRAME_HEADERS},
     )
 
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _EMPTY_STYLE: Final = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 """Plotly makes an empty style element and fills it through the CSSOM: only that one is allowed."""
 
-CONTENT_SECURITY_POLICY: Final = "; ".join(
+_SOURCES: Final = "; ".join(
     (
         "default-src 'self'",
         f"style-src 'self' {_EMPTY_STYLE}",
@@ -21,9 +21,21 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
         "base-uri 'none'",
         "object-src 'none'",
         "form-action 'self'",
-        "frame-ancestors 'none'",
     )
 )
+
+CONTENT_SECURITY_POLICY: Final = f"{_SOURCES}; frame-ancestors 'none'"
+
+FRAME_HEADERS: Final = {
+    # No frame-ancestors: where a notebook is shown is not known here, and the wildcard does not
+    # match what some of them are, such as a window of an editor or a sandbox. What may be framed
+    # by anybody acts only with the token of its own address, never with a cookie.
+    "content-security-policy": _SOURCES,
+    # A page that isolates itself holds only frames that say these two.
+    "cross-origin-embedder-policy": "require-corp",
+    "cross-origin-resource-policy": "cross-origin",
+}
+"""Headers of the one document that a page of another origin may hold in a frame."""
 
 _HEADERS: Final = {
     "content-security-policy": CONTENT_SECURITY_POLICY,

@@ -169,8 +169,9 @@ tokens: Final = Table(
     Column("id", _RowId, primary_key=True),
     Column("name", Text, nullable=False),
     Column("hash", String(64), nullable=False, unique=True),
-    Column("kind", String(16), nullable=False),  # token, or session: a browser's cookie
-    Column("parent", Text, nullable=False),  # name of the token that a session came from
+    Column("kind", String(16), nullable=False),  # token, session (a browser's cookie) or frame
+    Column("parent", Text, nullable=False),  # the token that a session or frame came from
+    Column("run_id", Text),  # the only run that a frame's token is good for
     Column("scopes", Text, nullable=False),  # JSON list
     Column("created_ns", BigInteger, nullable=False),
     Column("expires_ns", BigInteger),

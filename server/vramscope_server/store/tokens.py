@@ -19,8 +19,9 @@ _tokens = tables.tokens
 class TokenRecord:
     """What is known of a token; its secret is not.
 
-    ``kind`` is ``token``, or ``session`` for a browser's cookie, which then has as ``parent`` the
-    name of the token that it was made from.
+    ``kind`` is ``token``, or ``session`` for a browser's cookie, or ``frame`` for a page inside
+    another one. The last two have as ``parent`` the token that they were made from, and a frame's
+    is good for one run only.
     """
 
     id: int
@@ -31,6 +32,7 @@ class TokenRecord:
     revoked_ns: int | None = None
     kind: str = "token"
     parent: str = ""
+    run_id: str | None = None
 
 
 def hash_token(secret: str) -> str:
@@ -53,6 +55,7 @@ def create_token(
     expires_ns: int | None = None,
     kind: str = "token",
     parent: str = "",
+    run_id: str | None = None,
 ) -> tuple[str, TokenRecord]:
     """Store a token and return its secret, which cannot be had again."""
     secret = secret or new_secret()
@@ -64,13 +67,14 @@ def create_token(
             hash=hash_token(secret),
             kind=kind,
             parent=parent,
+            run_id=run_id,
             scopes=msgspec.json.encode(sorted(allowed)).decode(),
             created_ns=now_ns,
             expires_ns=expires_ns,
         )
         .returning(_tokens.c.id)
     ).scalar_one()
-    record = TokenRecord(token_id, name, allowed, now_ns, expires_ns, None, kind, parent)
+    record = TokenRecord(token_id, name, allowed, now_ns, expires_ns, None, kind, parent, run_id)
     return secret, record
 
 
@@ -101,9 +105,9 @@ def revoke_token(connection: Connection, token_id: int, now_ns: int) -> bool:
 
 
 def forget_sessions(connection: Connection, now_ns: int) -> int:
-    """Delete sessions that are over, so that the table does not grow; how many there were."""
+    """Delete sessions and frames that are over, so that the table does not grow; how many."""
     is_over = or_(_tokens.c.revoked_ns.is_not(None), _tokens.c.expires_ns <= now_ns)
-    return connection.execute(delete(_tokens).where(_tokens.c.kind == "session", is_over)).rowcount
+    return connection.execute(delete(_tokens).where(_tokens.c.kind != "token", is_over)).rowcount
 
 
 def _record(row: Row[tuple[object, ...]]) -> TokenRecord:
@@ -116,4 +120,5 @@ def _record(row: Row[tuple[object, ...]]) -> TokenRecord:
         revoked_ns=row.revoked_ns,
         kind=row.kind,
         parent=row.parent,
+        run_id=row.run_id,
     )

@@ -124,6 +124,64 @@ def test_sessions_that_are_over_are_forgotten_at_the_start(store: Store) -> None
     assert len(store.read_now(tokens.list_tokens)) == 1, "an expired token is still listed"
 
 
+def test_a_frame_is_its_callers_child_for_one_run_and_some_hours(store: Store) -> None:
+    authenticator = Authenticator(store, Limits(auth_cache_s=0, frame_s=60), "fixed")
+    secret = make(store, "view", "agent")
+    caller = asyncio.run(authenticator.verify_token(secret, HERE))
+    frame, record = asyncio.run(authenticator.open_frame(caller, "r1", ["view", "control"]))
+    principal = asyncio.run(authenticator.verify_token(frame, HERE))
+    assert (principal.scopes, principal.run_id) == (frozenset({"view"}), "r1")
+    assert record.expires_ns is not None
+    assert abs(record.expires_ns - time.time_ns() - 60e9) < 30e9
+    store.write_now(lambda c: tokens.revoke_token(c, 1, 5))
+    with pytest.raises(VramscopeError, match="behind this frame has been revoked"):
+        asyncio.run(authenticator.verify_token(frame, HERE))
+
+
+def test_a_frame_does_not_outlive_the_token_behind_it(store: Store) -> None:
+    authenticator = Authenticator(store, Limits(auth_cache_s=0), "fixed")
+    end_ns = time.time_ns() + 10**11
+    caller = asyncio.run(authenticator.verify_token(make(store, "view", expires_ns=end_ns), HERE))
+    _frame, record = asyncio.run(authenticator.open_frame(caller, "r1", []))
+    assert record.expires_ns == end_ns
+    owner = asyncio.run(authenticator.verify_token("fixed", HERE))
+    frame, _record = asyncio.run(authenticator.open_frame(owner, "r1", ["view"]))
+    with pytest.raises(VramscopeError, match="behind this frame has changed"):
+        asyncio.run(Authenticator(store, Limits(), "another").verify_token(frame, HERE))
+
+
+def test_a_frame_gets_out_of_its_run_by_no_way(store: Store) -> None:
+    authenticator = Authenticator(store, Limits(), "fixed")
+    owner = asyncio.run(authenticator.verify_token("fixed", HERE))
+    frame, _record = asyncio.run(authenticator.open_frame(owner, "r1", ["view", "control"]))
+    principal = asyncio.run(authenticator.verify_token(frame, HERE))
+    assert principal.scopes == {"view", "control"}
+    with pytest.raises(VramscopeError, match="one run only"):
+        asyncio.run(authenticator.open_session(frame, HERE))
+    with pytest.raises(VramscopeError, match="one run only"):
+        asyncio.run(authenticator.open_frame(principal, "r2", ["view"]))
+
+
+def test_who_may_not_view_makes_no_frame(store: Store) -> None:
+    authenticator = Authenticator(store, Limits(), "fixed")
+    caller = asyncio.run(authenticator.verify_token(make(store, "agent"), HERE))
+    with pytest.raises(VramscopeError, match="'view', got agent"):
+        asyncio.run(authenticator.open_frame(caller, "r1", ["view"]))
+
+
+def test_frames_that_have_ended_lock_nobody_out(store: Store) -> None:
+    authenticator = Authenticator(store, Limits(auth_failures=1), "fixed")
+    owner = asyncio.run(authenticator.verify_token("fixed", HERE))
+    ended = make(store, "view", expires_ns=time.time_ns())
+    elsewhere = "10.0.0.1"
+    assert [refusal(authenticator, ended, elsewhere) for _ in range(3)] == [TOKEN_EXPIRED] * 3
+    assert refusal(authenticator, "guess", elsewhere) == AUTH_FAILED
+    assert refusal(authenticator, "guess", elsewhere) == RATE_LIMITED
+    # A new frame is good at once, although its address is being slowed down.
+    frame, _record = asyncio.run(authenticator.open_frame(owner, "r1", ["view"]))
+    assert asyncio.run(authenticator.verify_token(frame, elsewhere)).run_id == "r1"
+
+
 def test_no_secret_is_stored(store: Store, tmp_path: Path) -> None:
     authenticator = Authenticator(store, Limits(), "the-fixed-token")
     session = asyncio.run(authenticator.open_session("the-fixed-token", HERE))

@@ -9,6 +9,7 @@ from vramscope_server.auth.credentials import (
     bearer_token,
     clear_session_cookie,
     client_address,
+    offered_token,
     session_cookie,
     set_session_cookie,
 )
@@ -40,6 +41,15 @@ def test_a_bearer_token(header: str) -> None:
 
 def test_no_header_is_no_token() -> None:
     assert bearer_token(connection()) is None
+
+
+def test_a_websocket_offers_its_token_among_its_subprotocols() -> None:
+    def offering(*protocols: str) -> HTTPConnection:
+        return HTTPConnection({"type": "websocket", "headers": [], "subprotocols": protocols})
+
+    assert offered_token(offering("vramscope", "vramscope.token.vs_a-B.c")) == "vs_a-B.c"
+    assert offered_token(offering("vramscope")) is None
+    assert offered_token(connection()) is None
 
 
 @pytest.mark.parametrize("header", ["Basic abc", "Bearer", "Bearer  ", "abc", ""])

@@ -18,6 +18,16 @@ def test_a_scope_that_is_missing_is_named() -> None:
     assert refused.value.code == FORBIDDEN
 
 
+def test_one_of_a_single_run_passes_nowhere_else() -> None:
+    framed = Principal("x", frozenset({VIEW}), run_id="r1")
+    framed.require_run("r1")
+    for other in ("r2", None):
+        with pytest.raises(VramscopeError, match="one run only") as refused:
+            framed.require_run(other)
+        assert refused.value.code == FORBIDDEN
+    Principal("x", frozenset({VIEW})).require_run("r2")
+
+
 def test_an_expired_token_passes_nowhere() -> None:
     expired = Principal("ci", frozenset({VIEW}), time.time_ns() - 1)
     with pytest.raises(VramscopeError, match="'ci' has expired") as refused:

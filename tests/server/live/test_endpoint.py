@@ -181,3 +181,26 @@ def test_too_many_pages(impatient: ServerApp) -> None:
     with impatient.live() as page:
         page.ask("ping")
         assert page.receive()["ok"]
+
+
+def test_a_page_in_a_frame_is_let_in_by_the_token_that_it_offers(server: ServerApp) -> None:
+    with server.agent(run="train", run_id=RUN):
+        made = server.post(f"/api/v1/runs/{RUN}/frames", {"scopes": ["view"]}).json()
+        offer = f"vramscope, vramscope.token.{made['token']}"
+        # The cookie of who looks at it has more rights: it does not count.
+        session = server.client.post("/login", json={"token": TOKEN}).cookies
+        cookie = "; ".join(f"{name}={value}" for name, value in session.items())
+        headers = {"sec-websocket-protocol": offer, "cookie": cookie}
+        with LivePage(server.websocket("/ws/live", **headers)) as page:
+            assert str(page.session.accepted_subprotocol) == "vramscope"
+            assert page.hello["scopes"] == ["view"]
+            page.ask("subscribe_run", run=RUN, fields=[], ranks=None)
+            assert page.wait_event("run")["run"]["id"] == RUN
+
+
+def test_an_offered_token_that_is_wrong_is_no_better_than_none(server: ServerApp) -> None:
+    session = server.client.post("/login", json={"token": TOKEN}).cookies
+    cookie = "; ".join(f"{name}={value}" for name, value in session.items())
+    offer = "vramscope, vramscope.token.wrong"
+    ended = close_of(server, **{"sec-websocket-protocol": offer, "cookie": cookie})
+    assert ended.code == CLOSE_CODES["auth_failed"]

@@ -11,11 +11,13 @@ from vramscope_protocol.errors import (
     BAD_MESSAGE,
     BAD_REQUEST,
     CONFLICT,
+    FORBIDDEN,
     NOT_FOUND,
     TOO_LARGE,
     ProtocolError,
 )
 from vramscope_protocol.live import MAX_REQUEST_BYTES
+from vramscope_server.auth.principal import VIEW, Principal
 from vramscope_server.live.hub import Hub
 from vramscope_server.live.session import LiveSession
 from vramscope_server.settings import Limits
@@ -35,11 +37,17 @@ class FakeRegistry:
 class Page:
     """A session on an event loop of its own, without a socket."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, run_id: str | None = None) -> None:
         self.frames: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.hub = Hub(FakeRegistry(), limits or Limits())
-        self.session = LiveSession(self.hub, FakeRegistry(), self._put, limits or Limits())
+        self.session = LiveSession(
+            self.hub,
+            FakeRegistry(),
+            self._put,
+            limits or Limits(),
+            Principal("x", frozenset({VIEW}), run_id=run_id),
+        )
 
     def _put(self, frame: bytes, key: str | None) -> None:
         self.frames.append(json.loads(frame))
@@ -128,3 +136,12 @@ def test_what_is_no_request_ends_the_connection(frame: str, code: str) -> None:
     with pytest.raises(ProtocolError) as refused:
         Page().session.receive(frame)
     assert refused.value.code == code
+
+
+def test_a_frame_follows_its_own_run_only() -> None:
+    framed = Page(run_id="r1")
+    assert framed.ask(type="subscribe_run", id=1, run="train", fields=[], ranks=None)[0]["ok"]
+    assert error_code(framed.ask(type="subscribe_runs", id=2)) == FORBIDDEN
+    elsewhere = Page(run_id="r2")
+    refused = elsewhere.ask(type="subscribe_run", id=1, run="train", fields=[], ranks=None)
+    assert error_code(refused) == FORBIDDEN

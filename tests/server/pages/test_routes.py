@@ -84,6 +84,23 @@ def test_a_token_without_the_right_to_view_opens_no_page(server: ServerApp) -> N
     assert "&#x27;view&#x27;" in response.text
 
 
+FRAMES = ["/frame/0123456789ab", "/frame/0123456789ab/ranks"]
+
+
+def test_only_the_frame_may_be_framed_and_it_knows_nobody(server: ServerApp) -> None:
+    sign_in(server)
+    for path in [*PAGES, *FRAMES, "/static/css/tokens.css", "/api/v1/runs", "/login", "/nope"]:
+        response = server.client.get(path)
+        policy = response.headers["content-security-policy"]
+        assert (path, "frame-ancestors 'none'" in policy) == (path, path not in FRAMES)
+    for path in FRAMES:
+        signed_in = server.client.get(path)
+        server.client.cookies.clear()
+        unknown = server.client.get(f"{path}?token={TOKEN}")
+        assert signed_in.text == unknown.text == INDEX_HTML.read_text()
+        assert "set-cookie" not in unknown.headers
+
+
 def test_a_click_on_another_site_comes_in_by_a_detour(server: ServerApp) -> None:
     # The browser has the cookie and holds it back, because the click was on another site.
     response = server.client.get("/runs/r1", headers={"sec-fetch-site": "cross-site"})

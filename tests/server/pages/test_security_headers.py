@@ -6,7 +6,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from vramscope_server.pages.security_headers import CONTENT_SECURITY_POLICY, SecurityHeaders
+from vramscope_server.pages.security_headers import (
+    CONTENT_SECURITY_POLICY,
+    FRAME_HEADERS,
+    SecurityHeaders,
+)
 
 
 def client() -> TestClient:
@@ -45,6 +49,11 @@ def test_the_policy_lets_nothing_in_from_elsewhere() -> None:
     assert "http" not in sources
     assert "*" not in sources
     assert "unsafe-eval" not in sources
+
+
+def test_a_frame_may_stand_anywhere_and_loads_no_more_than_the_page() -> None:
+    policy = FRAME_HEADERS["content-security-policy"]
+    assert f"{policy}; frame-ancestors 'none'" == CONTENT_SECURITY_POLICY
 
 
 def test_forms_keep_their_origin() -> None:

@@ -57,6 +57,20 @@ def test_sessions_are_no_part_of_the_list(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_frame_is_of_one_run_and_is_forgotten_when_it_is_over(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    secret, made = store.write_now(
+        lambda c: tokens.create_token(
+            c, "f", ["view"], 1, expires_ns=50, kind="frame", parent="1", run_id="r1"
+        )
+    )
+    assert store.read_now(lambda c: tokens.find_token(c, secret)) == made
+    assert made.run_id == "r1"
+    assert store.write_now(lambda c: tokens.forget_sessions(c, 49)) == 0
+    assert store.write_now(lambda c: tokens.forget_sessions(c, 50)) == 1
+    store.close()
+
+
 def test_a_secret_is_never_taken_for_an_option() -> None:
     secrets = {tokens.new_secret() for _ in range(200)}
     assert len(secrets) == 200
