@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from vramscope_server.api.access import Server, Viewer, computed_response, run_id_of
 from vramscope_server.store import events
+from vramscope_server.store.events import EventFilter
 
 router = APIRouter(tags=["events"])
 
@@ -21,14 +22,17 @@ async def list_events(
     end_ns: int | None = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     kind: str | None = None,
+    without: Annotated[str | None, Query(description="kind that is left out")] = None,
+    rank: Annotated[int | None, Query(ge=0, description="of this rank, or of none")] = None,
 ) -> Response:
     """The last ``limit`` events of the range, oldest first."""
+    chosen = EventFilter(start_ns, end_ns, kind, without, rank)
     run_id = run_id_of(server, run)
     return await computed_response(
         server,
         lambda: {
             "events": server.store.read_now(
-                lambda c: events.list_events(c, run_id, start_ns, end_ns, limit, kind)
+                lambda c: events.list_events(c, run_id, chosen, limit)
             )
         },
     )

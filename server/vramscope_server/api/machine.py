@@ -21,7 +21,12 @@ router = APIRouter(tags=["machine"])
 
 def may_list_jobs(request: Request, server: Context, caller: Principal) -> bool:
     """Whether this caller is shown the processes of this machine."""
-    return server.settings.allow_attach and CONTROL in caller.scopes and is_local_caller(request)
+    return (
+        server.settings.allow_attach
+        and CONTROL in caller.scopes
+        and caller.run_id is None  # a page inside another one sees its own run only
+        and is_local_caller(request)
+    )
 
 
 @router.get("/machine/jobs")

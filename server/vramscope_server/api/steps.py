@@ -32,9 +32,15 @@ async def get_steps(
 ) -> Response:
     """Rows as they were measured; with ``points`` the highest of each bin, never a mean.
 
-    A rank that was restarted may count its steps anew: ``life`` tells its rows apart.
+    A rank that was restarted may count its steps anew: ``life`` tells its rows apart, and
+    ``step_offsets`` is what to add to the steps of each life so that they rise over all of them.
     """
     run_id, names = run_id_of(server, run), field_names(fields)
+    offsets = server.registry.step_offsets(run_id, rank)
     return await computed_response(
-        server, lambda: server.store.steps(run_id, rank, names, start, end, points, life).payload()
+        server,
+        lambda: {
+            **server.store.steps(run_id, rank, names, start, end, points, life).payload(),
+            "step_offsets": offsets,
+        },
     )

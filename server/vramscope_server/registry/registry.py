@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from vramscope_protocol.messages import AgentStatus, Goodbye, Lost, RankInfo, RunInfo
-from vramscope_server.registry.lives import LifeOffset
+from vramscope_server.registry.lives import LifeOffset, step_offsets
 from vramscope_server.registry.rank_state import RankState, State
 from vramscope_server.rows import Rows
 from vramscope_server.store.runs import RunRecord, StreamRecord
@@ -100,6 +100,12 @@ class Registry:
     def life_offset(self, uid: str) -> LifeOffset:
         """Which life of its rank a stream is, and what to add to its step numbers."""
         return self._streams[uid].life_offset(uid)
+
+    def step_offsets(self, run_id: str, rank: int) -> list[int]:
+        """What to add to the step numbers of each life of a rank so that they rise over all."""
+        run = self._runs.get(run_id)
+        state = run.ranks.get(rank) if run else None
+        return step_offsets(state.lives) if state else []
 
     def run_of_process(self, pid: int, started_ns: int) -> dict[str, str] | None:
         """Id and name of the live run that a process of this machine belongs to, if any.

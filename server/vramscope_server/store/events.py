@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import ColumnElement, Connection, insert, select
 
 from vramscope_server.store import tables
 
 MAX_ANSWER_BYTES: Final = 16 << 20
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """Which events are wanted; what is None leaves all of them."""
+
+    start_ns: int | None = None
+    end_ns: int | None = None
+    kind: str | None = None
+    without: str | None = None
+    """A kind that is left out."""
+    rank: int | None = None
+    """Of this rank; what happened to the run as a whole is everybody's."""
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """The same for the database."""
+        columns = tables.events.c
+        found: list[ColumnElement[bool]] = []
+        if self.start_ns is not None:
+            found.append(columns.time_ns >= self.start_ns)
+        if self.end_ns is not None:
+            found.append(columns.time_ns <= self.end_ns)
+        if self.kind is not None:
+            found.append(columns.kind == self.kind)
+        if self.without is not None:
+            found.append(columns.kind != self.without)
+        if self.rank is not None:
+            found.append(columns.rank.is_(None) | (columns.rank == self.rank))
+        return found
+
+
+_EVERYTHING: Final = EventFilter()
 
 
 def add_event(
@@ -39,23 +72,15 @@ def add_event(
 def list_events(
     connection: Connection,
     run_id: str,
-    start_ns: int | None = None,
-    end_ns: int | None = None,
+    chosen: EventFilter = _EVERYTHING,
     limit: int = 1000,
-    kind: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The last ``limit`` events of a run in a span of time, oldest first.
+    """The last ``limit`` events of a run that are wanted, oldest first.
 
     Fewer when they hold much: an event may be as large as a message.
     """
     table = tables.events
-    query = select(table).where(table.c.run_id == run_id)
-    if start_ns is not None:
-        query = query.where(table.c.time_ns >= start_ns)
-    if end_ns is not None:
-        query = query.where(table.c.time_ns <= end_ns)
-    if kind is not None:
-        query = query.where(table.c.kind == kind)
+    query = select(table).where(table.c.run_id == run_id, *chosen.conditions())
     found: list[dict[str, Any]] = []
     left_bytes = MAX_ANSWER_BYTES
     for row in connection.execute(

@@ -15,6 +15,8 @@ def test_events_in_order_and_the_last_when_there_are_too_many(server: ServerApp)
         assert (events[1]["text"], events[1]["data"], events[1]["rank"]) == ("one", {"n": 1}, 0)
         assert [e["kind"] for e in server.get(PATH, limit=1)["events"]] == ["mark"]
         assert [e["text"] for e in server.get(PATH, kind="attach")["events"]] == ["attached"]
+        assert [e["kind"] for e in server.get(PATH, without="attach")["events"]] == ["mark"]
+        assert server.get(PATH, rank=1)["events"] == []
         assert server.get(PATH, end_ns=events[0]["time_ns"])["events"] == events[:1]
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection
 
 from tests.support.streams import open_store
 from vramscope_server.store import events
+from vramscope_server.store.events import EventFilter
 
 
 def test_events_by_time_kind_and_limit(tmp_path: Path) -> None:
@@ -25,10 +27,18 @@ def test_events_by_time_kind_and_limit(tmp_path: Path) -> None:
     assert listed[1] == {
         "time_ns": 99, "rank": None, "step": 1, "kind": "kind-1", "text": "text", "data": {"n": 1},
     }  # fmt: skip
-    span = store.read_now(lambda c: events.list_events(c, "run-a", 93, 96))
+
+    def listed_by(chosen: EventFilter) -> list[dict[str, Any]]:
+        return store.read_now(lambda c: events.list_events(c, "run-a", chosen))
+
+    span = listed_by(EventFilter(start_ns=93, end_ns=96))
     assert [event["time_ns"] for event in span] == [93, 94, 95, 96]
-    kinds = store.read_now(lambda c: events.list_events(c, "run-a", kind="kind-0"))
-    assert {event["kind"] for event in kinds} == {"kind-0"}
+    assert {event["kind"] for event in listed_by(EventFilter(kind="kind-0"))} == {"kind-0"}
+    others = {event["kind"] for event in listed_by(EventFilter(without="kind-0"))}
+    assert others == {"kind-1", "kind-2"}
+    of_rank = listed_by(EventFilter(rank=4))
+    assert {event["rank"] for event in of_rank} == {4, None}  # what happened to all is everybody's
+    assert sum(event["rank"] == 4 for event in of_rank) == 1
     store.close()
 
 
