@@ -6,6 +6,18 @@
 
 const DEADLINE_MS = 20_000;
 
+/** @type {{credentials: RequestCredentials, headers: Record<string, string>}} */
+const caller = { credentials: "same-origin", headers: { Accept: "application/json" } };
+
+/**
+ * Be who this token says from now on, and nobody else: the cookie of who looks is left at home.
+ * @param {string} token
+ */
+export function useToken(token) {
+  caller.credentials = "omit";
+  Object.assign(caller.headers, { Authorization: `Bearer ${token}`, "X-Vramscope-Origin": "browser" });
+}
+
 export class ApiError extends Error {
   /**
    * @param {number} status 0 when no answer came
@@ -31,8 +43,8 @@ async function call(path, { method = "GET", body, signal } = {}) {
   try {
     response = await fetch(path, {
       method,
-      credentials: "same-origin",
-      headers: body === undefined ? { Accept: "application/json" } : { Accept: "application/json", "Content-Type": "application/json" },
+      credentials: caller.credentials,
+      headers: body === undefined ? caller.headers : { ...caller.headers, "Content-Type": "application/json" },
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
     });

@@ -1,13 +1,16 @@
 // Start of the page: connection, rights, routes.
 
-import { api, ApiError } from "./api.js";
+import { api, ApiError, useToken } from "./api.js";
 import { ServerClock } from "./clock.js";
 import { Connection } from "./connection.js";
 import { byId, el, fill } from "./dom.js";
+import { frameOf, isOver, protocolsOf, unframed } from "./frame.js";
 import { goTo, runKey, runsKey } from "./page-keys.js";
 import { pathOf, Router } from "./router.js";
 import { onThemeChange } from "./settings.js";
 import { listenForShortcuts, openSheet } from "./shortcuts.js";
+import { Socket } from "./socket.js";
+import { frameOver } from "./views/frame-over.js";
 import { loginPage } from "./views/login.js";
 import { Overview } from "./views/overview.js";
 import { RunPage } from "./views/run-page.js";
@@ -16,6 +19,11 @@ import { Shell } from "./views/shell.js";
 
 /** @typedef {import("./app.js").App} App */
 
+const frame = frameOf(location.pathname, location.hash);
+if (frame) {
+  document.documentElement.dataset.frame = "";
+  useToken(frame.token);
+}
 const clock = new ServerClock();
 /** @type {RunPage | Runs | null} */
 let page = null;
@@ -29,14 +37,15 @@ const scheme = location.protocol === "https:" ? "wss:" : "ws:";
 const connection = new Connection(`${scheme}//${location.host}/ws/live`, {
   onLink: (link) => {
     app.link = link;
-    changed();
+    if (frame && link.state === "refused") endFrame();
+    else changed();
   },
   onHello: (hello) => {
     clock.set(hello.server_time_ns);
     app.scopes = hello.scopes;
     changed();
   },
-});
+}, (url, handlers) => new Socket(url, handlers, frame ? protocolsOf(frame) : []));
 const router = new Router((place) => open(place));
 const shell = new Shell({ onSearch: search, onHelp: openSheet, onRetry: () => connection.retryNow() });
 
@@ -88,19 +97,40 @@ function onKey(key) {
   if (key === "?") openSheet();
   else if (key === "/") (page instanceof Runs ? page.query : shell.search).focus();
   else if (key === "t") shell.toggleTheme();
-  else if (key === "c") void navigator.clipboard?.writeText(location.href).catch(() => undefined);
+  else if (key === "c") void navigator.clipboard?.writeText(pageAddress()).catch(() => undefined);
   else if (page instanceof Runs) return runsKey(page, key);
   else if (page instanceof RunPage) return runKey(page, key);
   else return false;
   return true;
 }
 
+/** Of what is shown, to pass on: never with the token of a frame. */
+function pageAddress() {
+  return location.origin + unframed(location.pathname) + location.search;
+}
+
+function endFrame() {
+  page?.close();
+  page = null;
+  shell.showPath(null);
+  shell.showPill(null);
+  fill(byId("page"), frameOver());
+}
+
 async function start() {
+  if (frame && isOver(frame, Date.now())) {
+    endFrame();
+    return;
+  }
   try {
     app.session = await api.session();
     app.scopes = app.session.scopes;
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+      if (frame) {
+        endFrame();
+        return;
+      }
       fill(byId("page"), loginPage(() => location.reload()));
       shell.showPath(null);
       return;

@@ -1,5 +1,7 @@
 // Addresses: one per page, and the view of a page in its query, so that a link shows exactly this.
 
+import { framed, unframed } from "./frame.js";
+
 /** @typedef {"runs" | "overview" | "ranks" | "commands" | "about" | "missing"} PageName */
 /** @typedef {{page: PageName, run: string | null, view: URLSearchParams}} Place */
 
@@ -41,7 +43,7 @@ export class Router {
   /** @param {(place: Place) => void} onPlace */
   constructor(onPlace) {
     this.onPlace = onPlace;
-    this.place = placeOf(location.pathname, location.search);
+    this.place = placeOf(unframed(location.pathname), location.search);
   }
 
   start() {
@@ -57,13 +59,18 @@ export class Router {
   }
 
   arrive() {
-    this.place = placeOf(location.pathname, location.search);
+    this.place = placeOf(unframed(location.pathname), location.search);
     this.onPlace(this.place);
   }
 
   /** @param {string} address */
   go(address) {
-    history.pushState(null, "", address);
+    if (unframed(location.pathname) !== location.pathname) {
+      const within = framed(address);
+      if (within === null) return;
+      // Nothing is added to the history: "back" belongs to the page around the frame.
+      history.replaceState(null, "", within + location.hash);
+    } else history.pushState(null, "", address);
     this.arrive();
     window.scrollTo(0, 0);
   }
@@ -80,6 +87,6 @@ export class Router {
     }
     const search = view.toString();
     const address = location.pathname + (search ? `?${search}` : "");
-    if (address !== location.pathname + location.search) history.replaceState(null, "", address);
+    if (address !== location.pathname + location.search) history.replaceState(null, "", address + location.hash);
   }
 }

@@ -21,9 +21,11 @@ export class Socket {
   /**
    * @param {string} url
    * @param {{onOpen: () => void, onFrame: (frame: any) => void, onLink: (link: Link) => void, ping: () => void}} handlers
+   * @param {string[]} protocols to offer
    */
-  constructor(url, handlers) {
+  constructor(url, handlers, protocols = []) {
     this.url = url;
+    this.protocols = protocols;
     this.handlers = handlers;
     /** @type {Link} */
     this.link = { state: "connecting", attempt: 0, retry_at_ms: 0, reason: "" };
@@ -44,7 +46,7 @@ export class Socket {
   connect() {
     clearTimeout(this.retry_timer);
     this.setLink({ ...this.link, state: "connecting" });
-    const socket = new WebSocket(this.url);
+    const socket = new WebSocket(this.url, this.protocols);
     this.socket = socket;
     const deadline = setTimeout(() => this.lose("no answer"), OPEN_WITHIN_MS);
     socket.addEventListener("message", (message) => {

@@ -32,7 +32,9 @@ export class Shell {
     label();
     this.theme = el("button", { class: "plain", type: "button", title: "Switch colours (t)", click: () => this.toggleTheme() }, "Light");
     this.help = el("button", { class: "plain", type: "button", title: "Keyboard shortcuts (?)", click: handlers.onHelp }, "Help ", el("kbd", {}, "?"));
-    fill(byId("topbar"), el("a", { class: "brand", href: "/" }, logo(), "vramscope"), this.crumbs, this.pill, el("div", { class: "spacer" }), el("div", { class: "search" }, search, el("kbd", { "aria-hidden": "true" }, "/")), this.theme, this.help);
+    // Small inside another page; the same address in a tab of its own has room.
+    const tab = window.top === window ? null : el("a", { class: "to-tab", href: location.href, target: "_blank", rel: "noopener" }, "Open in a tab");
+    fill(byId("topbar"), el("a", { class: "brand", href: "/" }, logo(), "vramscope"), this.crumbs, this.pill, el("div", { class: "spacer" }), el("div", { class: "search" }, search, el("kbd", { "aria-hidden": "true" }, "/")), tab, this.theme, this.help);
     onThemeChange(() => this.showTheme());
     this.showTheme();
   }
