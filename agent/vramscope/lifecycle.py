@@ -52,7 +52,7 @@ class Lifecycle:
         on_fork: called in every forked child; must take no lock, for its holder is not there.
     """
 
-    def __init__(self, on_exit: Callable[[Ending], None], on_fork: Callable[[], None]) -> None:
+    def __init__(self, on_exit: Callable[[Ending], object], on_fork: Callable[[], None]) -> None:
         self._on_exit = on_exit
         self._on_fork = on_fork
         self._pid = os.getpid()

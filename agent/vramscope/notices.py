@@ -18,6 +18,8 @@ class Notices:
         self._lock = threading.RLock()
         self._said: set[str] = set()
         self._notes: dict[str, str] = {}
+        self.last = ""
+        """What was printed last."""
 
     def say(self, key: str, text: str) -> None:
         """Print one line on stderr, the first time that ``key`` is used."""
@@ -25,6 +27,7 @@ class Notices:
             if key in self._said:
                 return
             self._said.add(key)
+            self.last = text
         write_line(text)
 
     def note(self, key: str, text: str) -> None:

@@ -45,9 +45,19 @@ class Session:
             with guarded("log"):
                 agent.log(values)
 
-    def detach(self) -> None:
-        """Stop watching; what was measured is delivered first, within a deadline."""
-        self._end(None)
+    def detach(self) -> bool:
+        """Stop watching; what was measured is delivered first, within a deadline.
+
+        Returns:
+            Whether everything was delivered.
+        """
+        return self._end(None)
+
+    @property
+    def last_notice(self) -> str:
+        """What a person was told last on stderr; empty if nothing."""
+        agent = self._agent
+        return agent.notices.last if agent is not None else ""
 
     def wait_for_server(self, timeout_s: float) -> Target | None:
         """The server that has taken this process's stream; ``None`` when there is none by then.
@@ -86,15 +96,16 @@ class Session:
         if self._lifecycle is not None:
             self._lifecycle.ending = ending
 
-    def _end(self, ending: Ending | None) -> None:
+    def _end(self, ending: Ending | None) -> bool:
         with self._lock:
             agent, self._agent = self._agent, None
         if agent is None:
-            return
+            return True
         if self._lifecycle is not None:
             self._lifecycle.remove()
         with guarded("stop"):
-            agent.stop(ending)
+            return agent.stop(ending)
+        return False  # pyright: ignore[reportUnreachable]  # the guard swallows
 
     def _forked(self) -> None:
         agent, self._agent = self._agent, None
@@ -120,11 +131,19 @@ def open_session(script: str | None = None, **options: Any) -> Session:
 def open_session_with(config: Config, script: str | None = None) -> Session:
     """Start to watch this process with options that are valid."""
     with guarded("attach"):
-        identity = identify(config.run, config.launch_id, script)
-        session = Session(Agent(config, identity))
-        session.start()
-        return session
+        return start_session(config, script)
     return Session()
+
+
+def start_session(config: Config, script: str | None = None) -> Session:
+    """The same for a caller who wants to know why not.
+
+    Raises:
+        Exception: of any kind; nothing has stayed behind.
+    """
+    session = Session(Agent(config, identify(config.run, config.launch_id, script)))
+    session.start()
+    return session
 
 
 def _is_importing_for_spawn() -> bool:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 import vramscope
 from tests.support.fake_server import FakeServer, free_port
-from vramscope.session import Session
+from vramscope.config import load_config
+from vramscope.session import Session, start_session
 from vramscope_protocol.messages import Event, Goodbye, Register
 
 
@@ -47,6 +49,42 @@ def test_after_a_detach_a_new_attach_is_a_new_stream(server: FakeServer, tmp_pat
     one, two = server.of_type(Register)
     assert one.stream != two.stream
     assert [goodbye.reason for goodbye in server.of_type(Goodbye)] == ["detach", "detach"]
+
+
+def test_a_detach_tells_whether_everything_was_delivered(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    session = attach(server, tmp_path)
+    assert session.wait_for_server(20) is not None
+    assert session.detach()
+    assert session.detach()  # nothing was left
+    unheard = vramscope.attach(
+        f"http://127.0.0.1:{free_port()}", "token", spool_dir=str(tmp_path / "spool")
+    )
+    assert not unheard.detach()
+
+
+def test_the_last_words_on_stderr_are_known(tmp_path: Path) -> None:
+    session = vramscope.attach("http://127.0.0.1:9", "token", spool_dir=str(tmp_path / "spool"))
+    deadline_s = time.monotonic() + 20
+    while not session.last_notice and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    assert "http://127.0.0.1:9" in session.last_notice
+    session.detach()
+    assert session.last_notice == ""
+
+
+def test_why_a_session_cannot_start_is_raised_to_who_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    hook = sys.excepthook
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="new thread"):
+        start_session(load_config({}))
+    assert sys.excepthook is hook
 
 
 def test_the_server_is_known_once_it_has_taken_the_stream(
