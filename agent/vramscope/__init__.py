@@ -9,7 +9,7 @@ Importing this is quick and needs neither torch nor a GPU. Nothing here raises i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vramscope import current as _current
 from vramscope._version import __version__
@@ -103,3 +103,17 @@ def log(**values: object) -> None:
     session = _current.session()
     if session is not None:
         session.log(**values)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext vramscope`` in a notebook: makes ``%vramscope`` known there."""
+    from vramscope.notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext vramscope``: forgets it again."""
+    from vramscope.notebook.extension import unload
+
+    unload(shell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -39,6 +40,7 @@ _WINDOW_BYTES: Final = 2 << 20
 _SAMPLER_SHARE: Final = 0.3
 _CLOSE_SHARE: Final = 0.2
 _RENEW_INTERVAL_S: Final = 5.0
+_NOTEBOOK_EXTENSION: Final = "vramscope.notebook.extension"
 
 
 class Agent:
@@ -214,8 +216,11 @@ class Agent:
             return
         if is_stderr_saved():
             # No token: what a cell writes is saved in the notebook, and notebooks are passed on.
-            url = target.address.http_url
-            self.notices.say("dashboard", f"dashboard: {url}; %load_ext vramscope shows it here")
+            # Who has loaded the extension sees the page itself.
+            if _NOTEBOOK_EXTENSION not in sys.modules:
+                url = target.address.http_url
+                text = f"dashboard: {url}; %load_ext vramscope and %vramscope show it here"
+                self.notices.say("dashboard", text)
         else:
             self.notices.say("dashboard", f"dashboard: {self._targets.page_url(target)}")
 

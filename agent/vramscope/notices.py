@@ -48,8 +48,14 @@ class Notices:
 
 
 def is_stderr_saved() -> bool:
-    """Whether what is written to stderr is kept in a document: in a notebook, that of a cell is."""
-    return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
+    """Whether what is written to stderr is kept in a document: in a notebook, that of a cell is.
+
+    Told by IPython's shell and not by the stream, which ``%%capture`` replaces.
+    """
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = get_shell() if get_shell is not None else None
+    kinds = {kind.__name__ for kind in type(shell).__mro__}
+    return shell is not None and "TerminalInteractiveShell" not in kinds
 
 
 def write_line(text: str) -> None:

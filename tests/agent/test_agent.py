@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -119,6 +120,7 @@ def test_a_notebook_that_saves_the_line_gets_no_token(
 ) -> None:
     # A local server's own token stands in the printed address, unless the line is saved.
     written = io.StringIO()
+    monkeypatch.delitem(sys.modules, "vramscope.notebook.extension", raising=False)
     monkeypatch.setattr("vramscope.agent.is_stderr_saved", lambda: True)
     monkeypatch.setattr("sys.stderr", written)
     with FakeServer() as server:
@@ -131,6 +133,21 @@ def test_a_notebook_that_saves_the_line_gets_no_token(
         agent.stop(timeout_s=5)
     assert f"dashboard: {server.url}; %load_ext vramscope" in written.getvalue()
     assert server.token not in written.getvalue()
+
+
+def test_a_notebook_that_shows_the_page_gets_no_line(
+    server: FakeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("vramscope.agent.is_stderr_saved", lambda: True)
+    monkeypatch.setitem(sys.modules, "vramscope.notebook.extension", sys)
+    agent = make(server.url, tmp_path)
+    agent.start()
+    assert agent.wait_for_server(20) is not None
+    agent.stop(timeout_s=5)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_command_reaches_the_observer(server: FakeServer, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import sys
+import types
+from typing import cast
 
 import pytest
 
@@ -50,11 +52,30 @@ def test_a_stderr_of_another_kind_does_not_raise_into_the_job(
     write_line("cannot be written")
 
 
-def test_only_a_kernel_saves_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_notebook_saves_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    class TerminalInteractiveShell:
+        pass
+
+    class EmbeddedShell(TerminalInteractiveShell):
+        pass
+
+    class ZMQInteractiveShell:
+        pass
+
+    def is_saved(shell: object) -> bool:
+        ipython = types.SimpleNamespace(get_ipython=lambda: shell)
+        monkeypatch.setitem(sys.modules, "IPython", cast(types.ModuleType, ipython))
+        return is_stderr_saved()
+
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert not is_stderr_saved()
-    kernels = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
-    monkeypatch.setattr(sys, "stderr", kernels())
-    assert is_stderr_saved()
+    assert not is_saved(None)
+    assert not is_saved(TerminalInteractiveShell())
+    assert not is_saved(EmbeddedShell())
+    assert is_saved(ZMQInteractiveShell())
+    # In the middle of an import, the module is there and empty.
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    assert not is_stderr_saved()
 
 
 def test_what_a_server_says_cannot_control_the_terminal(

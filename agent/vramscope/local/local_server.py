@@ -131,6 +131,8 @@ class LocalServerFinder:
             stderr=subprocess.DEVNULL,
             timeout=self._start_timeout_s,
             check=False,
+            # A notebook interrupts the whole process group of its kernel.
+            start_new_session=True,
         )
 
     def _fail(self, reason: str) -> None:

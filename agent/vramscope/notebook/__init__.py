@@ -1,0 +1,1 @@
+"""``%load_ext vramscope`` and ``%vramscope``: the page of a kernel's run, below a cell."""
