@@ -15,9 +15,10 @@ from vramscope import current as _current
 from vramscope._version import __version__
 
 if TYPE_CHECKING:
+    from vramscope.phases.phase import Phase
     from vramscope.session import Session
 
-__all__ = ["__version__", "attach", "detach", "log", "step"]
+__all__ = ["__version__", "attach", "detach", "log", "phase", "step"]
 
 
 def attach(
@@ -96,6 +97,18 @@ def step() -> None:
     session = _current.session()
     if session is not None:
         session.step()
+
+
+def phase(name: str) -> Phase:
+    """Say what the job is doing: ``with phase("eval"):``, or as a decorator of a function.
+
+    Args:
+        name: 1 to 60 printable characters. The page knows "eval" and "checkpoint", and shows
+            other names as they are.
+    """
+    from vramscope.phases.phase import Phase
+
+    return Phase(name)
 
 
 def log(**values: object) -> None:

@@ -21,6 +21,7 @@ from vramscope.observer import Observer
 from vramscope.outbox.losses import Losses
 from vramscope.outbox.outbox import Outbox
 from vramscope.outbox.spool import Spool, remove_stale_spools
+from vramscope.phases.stretches import Source
 from vramscope.sampling.clock import Clock
 from vramscope.transport.limits import TransportLimits
 from vramscope.transport.transport import Target, Transport
@@ -149,6 +150,14 @@ class Agent:
     def mark_step(self) -> None:
         """The training loop says that an optimizer step ended."""
         self.observer.mark_step()
+
+    def mark_framework_step(self) -> None:
+        """A framework's callback says that an optimizer step ended."""
+        self.observer.mark_framework_step()
+
+    def begin_phase(self, name: str, source: Source) -> Callable[[], None]:
+        """Enter a phase; what is returned leaves it."""
+        return self.observer.begin_phase(name, source)
 
     def log(self, values: Mapping[str, object]) -> None:
         """Values of the user for the current step."""

@@ -17,9 +17,12 @@ from vramscope.commands.queue import CommandQueue
 from vramscope.config import Config
 from vramscope.devices.cuda import CudaDevice
 from vramscope.devices.device import Device
+from vramscope.guard import guarded
 from vramscope.identity import Identity
 from vramscope.notices import Notices
 from vramscope.outbox.outbox import Outbox
+from vramscope.phases.phases import Phases
+from vramscope.phases.stretches import Source
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.sampler import Sampler
 from vramscope.steps.tracker import StepTracker
@@ -82,6 +85,7 @@ class Observer:
             allow_commands=config.allow_commands,
             on_change=lambda: self._sampler.sample_now(_SAMPLE_AFTER_COMMAND_S),
         )
+        self._phases = Phases(clock, outbox.put, notices)
         self._steps = StepTracker(
             self._device,
             counters,
@@ -89,6 +93,7 @@ class Observer:
             clock=clock,
             notices=notices,
             self_cost=self_cost,
+            phases=self._phases,
             run_commands=self._commands.run_at_boundary,
             on_boundary=on_boundary,
         )
@@ -98,6 +103,7 @@ class Observer:
             outbox,
             clock=clock,
             steps=self._steps,
+            phases=self._phases,
             commands=self._commands,
             host=HostCollector(clock),
             self_cost=self_cost,
@@ -117,6 +123,9 @@ class Observer:
         # Hooks first: a step that ended after the sampler's last flush would lose its row.
         self._steps.remove()
         has_ended = self._sampler.stop(timeout_s)
+        if has_ended:
+            with guarded("phases"):
+                self._phases.close()
         self._commands.close("the process ended before the command could run")
         for close in self._closers:
             close()
@@ -143,6 +152,15 @@ class Observer:
     def mark_step(self) -> None:
         """An optimizer step ended, says the training loop."""
         self._steps.mark_step()
+
+    def mark_framework_step(self) -> None:
+        """An optimizer step ended, says a framework."""
+        self._steps.mark_framework_step()
+
+    def begin_phase(self, name: str, source: Source) -> Callable[[], None]:
+        """Enter a phase; what is returned leaves it."""
+        stretch = self._phases.begin(name, source)
+        return lambda: self._phases.end(stretch)
 
     def log(self, values: Mapping[str, object]) -> None:
         """Numbers of the user for the current step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from vramscope.agent import Agent
@@ -12,6 +13,7 @@ from vramscope.guard import guarded
 from vramscope.identity import identify
 from vramscope.lifecycle import Ending, Lifecycle
 from vramscope.notices import write_line
+from vramscope.phases.stretches import Source
 from vramscope.transport.transport import Target
 
 
@@ -37,6 +39,18 @@ class Session:
         if agent is not None:
             with guarded("step"):
                 agent.mark_step()
+
+    def framework_step(self) -> None:
+        """A framework says that one optimizer step ended; counts only where no hook sees it."""
+        agent = self._agent
+        if agent is not None:
+            with guarded("framework step"):
+                agent.mark_framework_step()
+
+    def begin_phase(self, name: str, source: Source = "user") -> Callable[[], None]:
+        """Enter a phase; what is returned leaves it (see :class:`vramscope.phases.phase.Phase`)."""
+        agent = self._agent
+        return _nothing if agent is None else agent.begin_phase(name, source)
 
     def log(self, **values: object) -> None:
         """Attach numbers of your own to the current step, such as ``loss=0.3``."""
@@ -144,6 +158,10 @@ def start_session(config: Config, script: str | None = None) -> Session:
     session = Session(Agent(config, identify(config.run, config.launch_id, script)))
     session.start()
     return session
+
+
+def _nothing() -> None:
+    """Leaves no phase."""
 
 
 def _is_importing_for_spawn() -> bool:

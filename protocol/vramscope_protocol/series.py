@@ -21,6 +21,22 @@ class Series(Struct, frozen=True):
 
 TIME_NS: Final = "time_ns"
 STEP: Final = "step"
+PHASE: Final = "phase"
+
+PHASES: Final[dict[int, str]] = {
+    0: "train",
+    1: "eval",
+    2: "checkpoint",
+    3: "data_wait",
+    15: "other",
+}
+"""Phases that every agent knows, by the code in the series ``phase``."""
+
+OTHER_PHASE: Final = 15
+"""Code of the user's phases beyond those whose names are kept."""
+
+FIRST_USER_PHASE: Final = 16
+"""From here on codes stand for names of the user, told by the first event "phase" that has one."""
 
 _ALLOCATOR = (
     (
@@ -52,6 +68,12 @@ SERIES: Final[dict[str, Series]] = {
     for series in (
         Series(TIME_NS, "ns", "Time of the row, nanoseconds since the epoch."),
         Series(STEP, "", "Optimizer steps finished when the row was taken."),
+        Series(
+            PHASE,
+            "",
+            "Code of the phase that the process was in: 0 train, 1 eval, 2 checkpoint, "
+            "3 waiting for data, 16 and more named by the user.",
+        ),
         *(
             Series(
                 f"{key}.{gauge}",
@@ -79,6 +101,7 @@ SERIES: Final[dict[str, Series]] = {
         Series("device.temperature_c", "°C", "Temperature of the device."),
         Series("host.rss_bytes", "B", "Resident memory of the training process."),
         Series("step.duration_us", "us", "Time from the previous optimizer step to this one."),
+        Series("step.data_wait_us", "us", "Part of it that went by waiting for a batch."),
         Series("agent.sample_us", "us", "Time that taking this sample took."),
         Series("agent.cpu_us", "us", "CPU time of the agent's threads since attach."),
     )

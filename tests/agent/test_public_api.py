@@ -17,10 +17,11 @@ print(sorted(heavy & set(sys.modules)), took)
 
 
 def test_the_public_names_are_these() -> None:
-    assert vramscope.__all__ == ["__version__", "attach", "detach", "log", "step"]
+    assert vramscope.__all__ == ["__version__", "attach", "detach", "log", "phase", "step"]
     assert str(inspect.signature(vramscope.detach)) == "() -> 'None'"
     assert str(inspect.signature(vramscope.step)) == "() -> 'None'"
     assert str(inspect.signature(vramscope.log)) == "(**values: 'object') -> 'None'"
+    assert str(inspect.signature(vramscope.phase)) == "(name: 'str') -> 'Phase'"
     parameters = inspect.signature(vramscope.attach).parameters
     assert list(parameters)[:3] == ["url", "token", "run"]
     assert all(parameter.default is None for parameter in parameters.values())
@@ -53,6 +54,7 @@ def test_attaching_needs_no_torch_and_no_server_extra() -> None:
         "import vramscope\n"
         "session = vramscope.attach('http://127.0.0.1:9', 't')\n"
         "vramscope.step(); vramscope.log(loss=1)\n"
+        "with vramscope.phase('eval'): pass\n"
         "print(session.is_active)\n"
     )
     done = subprocess.run(

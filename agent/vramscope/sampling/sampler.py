@@ -25,13 +25,14 @@ from vramscope.commands.queue import CommandQueue
 from vramscope.devices.device import Device
 from vramscope.guard import error_count, guarded
 from vramscope.notices import Notices
+from vramscope.phases.phases import Phases
 from vramscope.processes.attached import mark_this_thread
 from vramscope.sampling.clock import Clock, Deadlines
 from vramscope.sampling.cost_budget import CostBudget
 from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
 from vramscope.steps.tracker import StepTracker
 from vramscope_protocol.messages import AgentStatus, Field
-from vramscope_protocol.series import STEP, TIME_NS, unit_of
+from vramscope_protocol.series import PHASE, STEP, TIME_NS, unit_of
 
 THREAD_NAME: Final = "vramscope-sampler"
 MAX_RATE_HZ: Final = 100.0
@@ -78,6 +79,7 @@ class Sampler:
         outbox: takes the rows.
         clock: for times and deadlines.
         steps: knows the step, and has rows of its own to flush.
+        phases: knows the phase, and has events of its own to tell.
         commands: runs what only reads.
         host: memory of the process on the host.
         self_cost: what the agent costs.
@@ -95,6 +97,7 @@ class Sampler:
         *,
         clock: Clock,
         steps: StepTracker,
+        phases: Phases,
         commands: CommandQueue,
         host: HostCollector,
         self_cost: SelfCost,
@@ -108,6 +111,7 @@ class Sampler:
         self._outbox = outbox
         self._clock = clock
         self._steps = steps
+        self._phases = phases
         self._commands = commands
         self._host = host
         self._self_cost = self_cost
@@ -186,6 +190,8 @@ class Sampler:
             self._commands.run_on_agent_thread(self._steps.step)
         if self._flushes.wait_s(now_ns) == 0:
             self._flushes.take(now_ns)
+            with guarded("phases"):
+                self._phases.poll()
             with guarded("flush"):
                 self.flush()
                 self._outbox.spill()
@@ -225,6 +231,7 @@ class Sampler:
         # Stamped before the values are read: reading the driver's side takes longer.
         time_ns = self._clock.time_ns()
         step = self._steps.step
+        phase = self._phases.code()
         layout, counters = self._counters.read(self._poller.poll())
         device = self._device.device_memory()
         rss_bytes = self._host.rss_bytes()
@@ -233,6 +240,7 @@ class Sampler:
         row = [
             time_ns,
             step,
+            phase,
             *counters,
             device.total_bytes,
             device.used_bytes,
@@ -251,7 +259,7 @@ class Sampler:
     def _field_set(self, layout: Layout) -> FieldSet:
         columns = self._columns
         if columns is None or columns[0] is not layout:
-            names = (TIME_NS, STEP, *layout.keys, *_DEVICE_NAMES, *_AGENT_NAMES)
+            names = (TIME_NS, STEP, PHASE, *layout.keys, *_DEVICE_NAMES, *_AGENT_NAMES)
             columns = (layout, FieldSet([Field(name, "q", unit_of(name)) for name in names]))
             self._columns = columns
         return columns[1]

@@ -1,8 +1,7 @@
-"""The two places in PyTorch that tell of progress: optimizer steps and batches fetched."""
+"""The two places in PyTorch that tell of progress: optimizer steps and fetches of batches."""
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from types import FrameType
 from typing import Any, Final
 
 from vramscope.guard import guarded
+from vramscope.patch import Patch
 from vramscope.steps.import_watcher import ImportWatcher, is_imported
 
 OPTIMIZER_MODULE: Final = "torch.optim.optimizer"
@@ -23,53 +23,56 @@ class TorchHooks:
 
     Args:
         on_optimizer_step: called with the optimizer after each of its steps, on its thread.
-        on_batch: called before a ``DataLoader`` iterator fetches its next batch.
+        before_fetch: called with a ``DataLoader`` iterator before it fetches its next batch.
+        after_fetch: called with it when it has, and whether it had none left.
     """
 
     def __init__(
-        self, on_optimizer_step: Callable[[Any], None], on_batch: Callable[[], None]
+        self,
+        on_optimizer_step: Callable[[Any], None],
+        before_fetch: Callable[[Any], None],
+        after_fetch: Callable[[Any, bool], None],
     ) -> None:
         self._on_optimizer_step = on_optimizer_step
-        self._on_batch = on_batch
+        self._before_fetch = before_fetch
+        self._after_fetch = after_fetch
         self._pid = os.getpid()
         self._handle: Any = None
-        self._unpatch_loader: Callable[[], None] | None = None
-        self._watcher = ImportWatcher(OPTIMIZER_MODULE, self._hook_optimizers)
+        self._loader: Patch | None = None
+        self._watchers = (
+            ImportWatcher(OPTIMIZER_MODULE, self._hook_optimizers),
+            ImportWatcher(LOADER_MODULE, self._hook_loader),
+        )
+
+    @property
+    def sees_batches(self) -> bool:
+        """Whether fetches from a ``DataLoader`` are seen."""
+        return self._loader is not None
 
     def install(self) -> None:
-        """Hook the optimizers now, or as soon as the job has imported them."""
-        self._watcher.install()
+        """Hook optimizers and loaders now, or as soon as the job has imported them."""
+        for watcher in self._watchers:
+            watcher.install()
 
     def poll(self) -> None:
         """Catch up when the hook could not be installed at once (see ``_hook_optimizers``)."""
         if self._handle is None and self._pid != -1 and is_imported(OPTIMIZER_MODULE):
             self._hook_optimizers()
 
-    def watch_batches(self) -> bool:
-        """Hook the ``DataLoader`` too; whether it is hooked now.
-
-        Only done when optimizer steps do not tell enough: the wrapper shows as a line in the
-        traceback of a data set that raises.
-        """
-        if self._unpatch_loader is None and self._pid != -1 and is_imported(LOADER_MODULE):
-            self._unpatch_loader = self._wrap_loader()
-        return self._unpatch_loader is not None
-
-    def ignore_batches(self) -> None:
-        """Undo :meth:`watch_batches`."""
-        if self._unpatch_loader is not None:
-            self._unpatch_loader()
-            self._unpatch_loader = None
-
     def forget_after_fork(self) -> None:
         """In a forked child: stay installed and do nothing; another fork may have our pid."""
         self._pid = -1
+        if self._loader is not None:
+            self._loader.forget_after_fork()
 
     def remove(self) -> None:
         """Leave PyTorch as it was. The hooks are idle from now on in any case."""
         self._pid = -1
-        self._watcher.remove()
-        self.ignore_batches()
+        for watcher in self._watchers:
+            watcher.remove()
+        if self._loader is not None:
+            self._loader.remove()
+            self._loader = None
         if self._handle is not None and not _is_stepping():
             self._handle.remove()
         self._handle = None
@@ -91,23 +94,14 @@ class TorchHooks:
         after_step.__dict__["_torchdynamo_disable"] = True
         self._handle = optimizer.register_optimizer_step_post_hook(after_step)
 
-    def _wrap_loader(self) -> Callable[[], None]:
+    def _hook_loader(self) -> None:
         iterator: Any = sys.modules[LOADER_MODULE].__dict__["_BaseDataLoaderIter"]
-        original = iterator.__next__
 
-        @functools.wraps(original)
-        def next_batch(each: Any) -> Any:
-            if os.getpid() == self._pid:
-                with guarded("batch hook"):
-                    self._on_batch()
-            return original(each)
+        def after(each: Any, error: BaseException | None) -> None:
+            self._after_fetch(each, isinstance(error, StopIteration))
 
-        def unwrap() -> None:
-            if iterator.__next__ is next_batch:
-                iterator.__next__ = original
-
-        iterator.__next__ = next_batch
-        return unwrap
+        self._loader = Patch(iterator, "__next__", self._before_fetch, after, "batch hook")
+        self._loader.install()
 
 
 def _is_stepping() -> bool:

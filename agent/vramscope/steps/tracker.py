@@ -3,9 +3,9 @@
 Wiring (agent.py): construct with the device, the counters and the outbox; ``install`` on attach;
 give the tracker to the sampler, which calls ``poll`` and ``flush``; ``remove`` on detach.
 
-What ends a step, in order of trust: the user's own ``vramscope.step()``; optimizer steps; batches
-fetched from a ``DataLoader`` when there are no optimizer steps. A step that ``GradScaler`` skips
-is no optimizer step, and does not count.
+What ends a step, in order of trust: the user's own ``vramscope.step()``; optimizer steps; what a
+framework's callback says; batches fetched from a ``DataLoader`` when there is none of these. A
+step that ``GradScaler`` skips is no optimizer step, and does not count.
 """
 
 from __future__ import annotations
@@ -19,19 +19,26 @@ from vramscope.collectors.allocator import AllocatorCounters, Layout
 from vramscope.collectors.self_cost import CpuMeter, SelfCost
 from vramscope.devices.device import Device
 from vramscope.notices import Notices
+from vramscope.phases.phases import Phases
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
 from vramscope.steps.boundaries import BackwardOptimizers, OptimizerCycle
+from vramscope.steps.fetches import Fetches
 from vramscope.steps.torch_hooks import LOADER_MODULE, TorchHooks
 from vramscope.steps.user_values import UserValues
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import Field
-from vramscope_protocol.series import STEP, TIME_NS, unit_of
+from vramscope_protocol.series import PHASE, STEP, TIME_NS, unit_of
 
 BATCH_FALLBACK_S: Final = 30.0
 """Without any optimizer step for this long after torch's DataLoader is there, batches count."""
 
-Source = Literal["optimizer", "batch", "user"]
+SURPLUS_STEPS: Final = 3
+"""After so many steps of a framework in a row that were several optimizer steps, it counts."""
+
+_STEP_NAMES: Final = ("step.duration_us", "step.data_wait_us")
+
+Source = Literal["optimizer", "framework", "batch", "user"]
 
 
 class StepTracker:
@@ -44,6 +51,7 @@ class StepTracker:
         clock: for times and durations.
         notices: told when steps are counted in an unusual way.
         self_cost: charged with the time that the hooks take.
+        phases: the phase that the process is in.
         run_commands: called at every boundary, on the training thread, with the step's number.
         on_boundary: called before the row is taken, on the training thread.
     """
@@ -57,6 +65,7 @@ class StepTracker:
         clock: Clock,
         notices: Notices,
         self_cost: SelfCost,
+        phases: Phases,
         run_commands: Callable[[int], None],
         on_boundary: Callable[[], None] | None = None,
     ) -> None:
@@ -69,8 +78,13 @@ class StepTracker:
         self._on_boundary = on_boundary
         self._rows = RowBuffer("step", outbox)
         self._user_values = UserValues(notices)
-        self._hooks = TorchHooks(self._after_optimizer_step, self._before_batch)
+        self._phases = phases
+        self._fetches = Fetches(phases, clock, self_cost)
+        self._hooks = TorchHooks(self._after_optimizer_step, self._before_fetch, self._after_fetch)
         self._source: Source | None = None
+        self._counts_batches = False
+        self._framework_step = 0
+        self._surplus = 0
         self._cycle = OptimizerCycle()
         self._backward = BackwardOptimizers()
         self._last_boundary_ns: int | None = None
@@ -84,25 +98,29 @@ class StepTracker:
     def install(self) -> None:
         """Hook the optimizers, now or when the job imports torch."""
         self._hooks.install()
+        self._fetches.saves.poll()
 
     def remove(self) -> None:
         """Take every hook out of PyTorch."""
         self._hooks.remove()
+        self._fetches.saves.remove()
 
     def forget_after_fork(self) -> None:
         """In a forked child: be idle from now on, without taking a lock."""
         self._hooks.forget_after_fork()
+        self._fetches.saves.forget_after_fork()
 
     def poll(self) -> None:
         """Look after the hooks; on the sampler thread."""
         self._hooks.poll()
+        self._fetches.saves.poll()
         if self._source is not None or LOADER_MODULE not in sys.modules:
             return
         now_ns = self._clock.monotonic_ns()
         if self._loader_since_ns is None:
             self._loader_since_ns = now_ns
         elif now_ns - self._loader_since_ns > BATCH_FALLBACK_S * 1e9:
-            self._hooks.watch_batches()
+            self._counts_batches = True
 
     def flush(self) -> None:
         """Hand the rows to the outbox; on the sampler thread."""
@@ -116,22 +134,55 @@ class StepTracker:
         """The user says that a step has ended. From the first call on, only the user counts."""
         first = self._source != "user"
         counted = first and self._source == "optimizer" and not self._backward.is_pending()
-        self._source = "user"
-        if first:
-            self._hooks.ignore_batches()
-            self._notices.clear("steps")
+        self._count_by("user")
+        self._fetches.optimizer_stepped()
         # The optimizer's own hook has counted this very step already.
         if not counted:
             self._end_step()
 
-    def _after_optimizer_step(self, optimizer: Any) -> None:
+    def mark_framework_step(self) -> None:
+        """A framework says that an optimizer step has ended: heard where no hook counts it.
+
+        An optimizer that the hook sees counts for itself, unless it steps several times for each
+        step of the framework (sharded ones step part by part). Then the framework counts.
+        """
+        counted, self._framework_step = self.step - self._framework_step, self.step
         if self._source == "user":
             return
-        if self._source != "optimizer":
-            self._source = "optimizer"
-            self._hooks.ignore_batches()
+        if self._source == "optimizer":
+            if self._backward.is_pending() and not _in_backward():
+                self._end_step()
+                self._framework_step = self.step
+                return
+            self._surplus = self._surplus + 1 if counted > 1 else 0
+            if self._surplus >= SURPLUS_STEPS:
+                self._count_by("framework")
+                self._notices.note(
+                    "steps",
+                    "the optimizer steps several times a step: the framework's steps count",
+                )
+            return
+        if self._source != "framework":
+            self._count_by("framework")
+        self._fetches.optimizer_stepped()
+        self._end_step()
+        self._framework_step = self.step
+
+    def _count_by(self, source: Source) -> None:
+        if self._source != source:
+            self._source = source
+            self._counts_batches = source == "batch"
             self._notices.clear("steps")
-        if _in_backward():
+
+    def _after_optimizer_step(self, optimizer: Any) -> None:
+        is_in_backward = _in_backward()
+        if not is_in_backward:
+            # Else the thread may be one of autograd's own.
+            self._fetches.optimizer_stepped()
+        if self._source == "user" or (self._source == "framework" and self._surplus):
+            return
+        self._count_by("optimizer")
+        if is_in_backward:
             self._after_backward_step(optimizer)
         elif self._cycle.ends_step(id(optimizer)):
             self._end_step()
@@ -142,23 +193,29 @@ class StepTracker:
             # commands find the device busy and wait.
             self._end_step()
             self._backward.comes_round(id(optimizer))
-        if not self._hooks.watch_batches():
+        if not self._hooks.sees_batches:
             self._notices.note(
                 "steps",
                 "the optimizer steps inside the backward pass: call vramscope.step() after it, "
                 "or commands cannot run",
             )
 
-    def _before_batch(self) -> None:
+    def _before_fetch(self, iterator: Any) -> None:
         if self._backward.is_pending() and not _in_backward():
+            self._fetches.optimizer_stepped()
             self._end_step()
-        elif self._source in (None, "batch") and _is_main_thread():
+        elif self._counts_batches and _is_main_thread():
             if self._source is None:
-                self._source = "batch"
+                self._count_by("batch")
                 self._notices.note(
                     "steps", "no optimizer step seen: batches of the DataLoader count as steps"
                 )
             self._end_step()
+        self._fetches.before(iterator)
+
+    def _after_fetch(self, iterator: Any, is_over: bool) -> None:
+        del iterator
+        self._fetches.after(is_over)
 
     def _end_step(self) -> None:
         if not self._at_boundary.acquire(blocking=False):
@@ -169,6 +226,7 @@ class StepTracker:
             if self._on_boundary is not None:
                 self._on_boundary()
             self.step += 1
+            self._phases.step_ended(self.step)
             self._append_row()
             self._self_cost.add_hook_ns(meter.end())
             # Not ours to account for: the user asked for what runs here.
@@ -182,14 +240,22 @@ class StepTracker:
         last_ns = self._last_boundary_ns
         self._last_boundary_ns = now_ns
         duration_us = UNKNOWN if last_ns is None else (now_ns - last_ns) // 1000
-        row = [self._clock.time_ns(), self.step, *values, duration_us, *self._user_values.take()]
+        row = [
+            self._clock.time_ns(),
+            self.step,
+            self._phases.code(),
+            *values,
+            duration_us,
+            self._fetches.take_wait_us(),
+            *self._user_values.take(),
+        ]
         self._rows.append(self._field_set(layout), row)
 
     def _field_set(self, layout: Layout) -> FieldSet:
         columns = self._columns
         user_fields = self._user_values.fields
         if columns is None or columns[0] is not layout or columns[1] is not user_fields:
-            names = (TIME_NS, STEP, *layout.keys, "step.duration_us")
+            names = (TIME_NS, STEP, PHASE, *layout.keys, *_STEP_NAMES)
             fields = [Field(name, "q", unit_of(name)) for name in names]
             columns = (layout, user_fields, FieldSet([*fields, *user_fields]))
             self._columns = columns

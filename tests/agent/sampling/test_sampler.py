@@ -19,6 +19,7 @@ from vramscope.commands.handlers import CommandHandlers
 from vramscope.commands.queue import CommandQueue
 from vramscope.devices.device import DeviceMemory
 from vramscope.notices import Notices
+from vramscope.phases.phases import Phases
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.sampler import THREAD_NAME, Sampler
 from vramscope.steps.tracker import StepTracker
@@ -44,6 +45,7 @@ class Rig:
         self.commands = CommandQueue(
             CommandHandlers(self.device), clock=self.clock, emit=self.outbox.put
         )
+        self.phases = Phases(self.clock, self.outbox.put, self.notices)
         self.steps = StepTracker(
             self.device,
             counters,
@@ -51,6 +53,7 @@ class Rig:
             clock=self.clock,
             notices=self.notices,
             self_cost=self_cost,
+            phases=self.phases,
             run_commands=self.commands.run_at_boundary,
         )
         self.sampler = Sampler(
@@ -59,6 +62,7 @@ class Rig:
             self.outbox,
             clock=self.clock,
             steps=self.steps,
+            phases=self.phases,
             commands=self.commands,
             host=HostCollector(self.clock),
             self_cost=self_cost,
@@ -97,7 +101,7 @@ def test_a_row_has_every_series_that_is_sampled() -> None:
     rig.steps.mark_step()
     rig.sampler.tick()
     (row,) = rig.rows()
-    assert set(row) == set(SERIES) - {"step.duration_us"}
+    assert set(row) == set(SERIES) - {"step.duration_us", "step.data_wait_us"}
     assert row["time_ns"] == rig.clock.time_ns()
     assert row["step"] == 1
     assert row["allocated_bytes.all.current"] == 77
@@ -133,8 +137,8 @@ def test_all_counters_are_a_new_table_once_the_allocator_is_up() -> None:
     rig.run(0.2)
     rig.sampler.flush()
     assert [len(table.fields) for table in rig.outbox.tables.values()] == [
-        len(DEFAULT_KEYS) + 13,
-        122 + 13,
+        len(DEFAULT_KEYS) + 14,
+        122 + 14,
     ]
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -23,9 +23,13 @@ def seen() -> list[Any]:
     return []
 
 
+def make_hooks(on_optimizer_step: Callable[[Any], None]) -> TorchHooks:
+    return TorchHooks(on_optimizer_step, lambda iterator: None, lambda iterator, is_over: None)
+
+
 @pytest.fixture
 def hooks(seen: list[Any]) -> Iterator[TorchHooks]:
-    hooks = TorchHooks(seen.append, lambda: seen.append("batch"))
+    hooks = make_hooks(seen.append)
     yield hooks
     hooks.remove()
 
@@ -85,7 +89,7 @@ def test_removed_it_leaves_pytorch_as_it_was(hooks: TorchHooks, seen: list[Any])
         dataloader._BaseDataLoaderIter.__next__,
     )
     hooks.install()
-    hooks.watch_batches()
+    assert before[1] is not dataloader._BaseDataLoaderIter.__next__
     hooks.remove()
     hooks.poll()
     an_optimizer().step()
@@ -98,25 +102,55 @@ def test_removed_it_leaves_pytorch_as_it_was(hooks: TorchHooks, seen: list[Any])
 
 @pytest.mark.expects_guarded_errors
 def test_an_error_of_ours_does_not_reach_the_step(hooks: TorchHooks) -> None:
-    failing = TorchHooks(lambda optimizer: [][0], lambda: None)
+    failing = TorchHooks(
+        lambda optimizer: [][0], lambda iterator: [][0], lambda iterator, is_over: [][0]
+    )
     failing.install()
     try:
         an_optimizer().step()
+        assert len(list(loader())) == 3
     finally:
         failing.remove()
 
 
-def test_batches_are_seen_only_when_asked_for(hooks: TorchHooks, seen: list[Any]) -> None:
+def test_fetches_are_seen_with_their_iterator_and_the_end() -> None:
+    fetches: list[Any] = []
+    hooks = TorchHooks(
+        lambda optimizer: None,
+        lambda iterator: fetches.append(iterator),
+        lambda iterator, is_over: fetches.append((iterator, is_over)),
+    )
     hooks.install()
-    assert len(list(loader())) == 3
-    assert seen == []
-    assert hooks.watch_batches()
-    assert hooks.watch_batches()
-    assert len(list(loader())) == 3
-    assert seen == ["batch"] * 4  # the fourth call found the end
-    hooks.ignore_batches()
-    assert len(list(loader())) == 3
-    assert len(seen) == 4
+    try:
+        assert hooks.sees_batches
+        iterator = iter(loader(1))
+        assert list(iterator) == [0]
+    finally:
+        hooks.remove()
+    assert fetches == [iterator, (iterator, False), iterator, (iterator, True)]
+    list(loader())
+    assert len(fetches) == 4
+    assert not hooks.sees_batches
+
+
+def test_a_data_set_that_raises_does_so_as_without_us(hooks: TorchHooks) -> None:
+    """Who reads the traceback looks for the mistake in it. Python 3.10 cannot hide the line."""
+    import torch
+
+    class Broken(torch.utils.data.Dataset[int]):  # type: ignore[misc]  # torch is untyped here
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, index: int) -> int:
+            raise LookupError("a hole in the data")
+
+    hooks.install()
+    with pytest.raises(LookupError, match="a hole in the data") as raised:
+        list(torch.utils.data.DataLoader(Broken()))
+    if sys.version_info >= (3, 11):
+        files = [frame.path for frame in raised.traceback]
+        assert not [path for path in files if "vramscope/agent" in str(path)]
+        assert not [path for path in files if str(path).endswith("patch.py")]
 
 
 def test_a_hook_is_never_added_while_pytorch_runs_its_hooks(seen: list[Any]) -> None:
@@ -142,7 +176,7 @@ def test_a_hook_is_never_added_while_pytorch_runs_its_hooks(seen: list[Any]) -> 
             errors.append(error)
 
     thread = threading.Thread(target=job)
-    hooks = TorchHooks(seen.append, lambda: None)
+    hooks = make_hooks(seen.append)
     try:
         thread.start()
         assert inside.wait(10)
@@ -165,7 +199,6 @@ def test_in_a_forked_child_the_hooks_are_idle(
     hooks: TorchHooks, monkeypatch: pytest.MonkeyPatch, seen: list[Any]
 ) -> None:
     hooks.install()
-    hooks.watch_batches()
     parent = os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: parent + 1)
     an_optimizer().step()
@@ -179,6 +212,7 @@ def test_forgotten_after_a_fork_they_stay_idle_whatever_the_pid(
     hooks.install()
     hooks.forget_after_fork()
     an_optimizer().step()
+    list(loader())
     assert seen == []
 
 
@@ -204,15 +238,16 @@ def test_installed_before_torch_it_sees_the_very_first_step() -> None:
 import sys
 from vramscope.steps.torch_hooks import TorchHooks
 seen = []
-TorchHooks(seen.append, lambda: None).install()
+TorchHooks(seen.append, seen.append, lambda iterator, is_over: seen.append(is_over)).install()
 assert "torch" not in sys.modules
 import torch
 parameter = torch.nn.Parameter(torch.ones(2))
 parameter.grad = torch.ones(2)
 torch.optim.SGD([parameter], lr=0.1).step()
+list(torch.utils.data.DataLoader(torch.arange(1)))
 print(len(seen))
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True
     )
-    assert done.stdout == "1\n"
+    assert done.stdout == "5\n"

@@ -15,6 +15,7 @@ from tests.support.recording_outbox import RecordingOutbox
 from vramscope.collectors.allocator import DEFAULT_KEYS, AllocatorCounters
 from vramscope.collectors.self_cost import SelfCost
 from vramscope.notices import Notices
+from vramscope.phases.phases import Phases
 from vramscope.steps.tracker import BATCH_FALLBACK_S, StepTracker
 from vramscope_protocol.codec import MAX_FIELDS, MAX_TABLES
 from vramscope_protocol.columns import UNKNOWN
@@ -28,6 +29,7 @@ class Rig:
         self.device = FakeDevice()
         self.outbox = RecordingOutbox()
         self.notices = Notices()
+        self.phases = Phases(self.clock, self.outbox.put, self.notices)
         self.self_cost = SelfCost(lambda: 0)
         self.commands_ran_at: list[int] = []
         self.boundaries = 0
@@ -38,6 +40,7 @@ class Rig:
             clock=self.clock,
             notices=self.notices,
             self_cost=self.self_cost,
+            phases=self.phases,
             run_commands=self.commands_ran_at.append,
             on_boundary=self._on_boundary,
         )
@@ -63,7 +66,10 @@ def test_a_row_has_every_counter_the_time_and_the_duration(rig: Rig) -> None:
     rig.clock.advance(0.25)
     rig.tracker.mark_step()
     first, second = rig.rows()
-    assert set(first) == {"time_ns", "step", "step.duration_us", *DEFAULT_KEYS}
+    assert set(first) == {
+        *("time_ns", "step", "phase", "step.duration_us", "step.data_wait_us"),
+        *DEFAULT_KEYS,
+    }
     assert (first["step"], second["step"]) == (1, 2)
     assert first["step.duration_us"] == UNKNOWN
     assert second["step.duration_us"] == 250_000
