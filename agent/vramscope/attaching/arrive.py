@@ -1,0 +1,159 @@
+"""What runs first in the process: takes the request, finds vramscope and hands over to it.
+
+The client puts a copy of this file into the folder of the request. It runs on a thread of its own
+that ``_thread`` started; whatever ``threading.current_thread()`` were asked for there would leave
+an entry behind, so all that is done on it is to start a proper one. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import Any
+
+_OURS = ("vramscope", "vramscope_protocol", "vramscope_analysis", "msgspec", "websockets", "pynvml")
+_FORK_WAITS_S = 2.0
+
+
+class FolderFinder:
+    """Finds vramscope and what it needs in folders that are not on ``sys.path``, nothing else.
+
+    Such a folder on ``sys.path`` could change what an ``import`` of the job finds.
+    """
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = list(folders)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Where the module is, if it is ours and at the top level."""
+        if path is not None or name not in _OURS:
+            return None
+        return PathFinder.find_spec(name, self._folders, target)
+
+
+def arrive(folder: str) -> None:
+    """Take the request in ``folder``, if there still is one, and carry it out on a thread."""
+    try:
+        os.rename(f"{folder}/request.json", f"{folder}/picked_up")
+    except OSError:
+        return  # given up meanwhile, or another arrival was quicker
+    if client_is_gone(folder):
+        remove(folder)
+        return
+    threading.Thread(
+        target=carry_out, args=(folder,), name="vramscope-arrival", daemon=True
+    ).start()
+
+
+def carry_out(folder: str) -> None:
+    """Import vramscope, let it do what is asked for, and write its answers."""
+    try:
+        done = _delay_forks()
+        try:
+            import json
+
+            with open(f"{folder}/picked_up", encoding="utf-8") as file:
+                request: dict[str, Any] = json.load(file)
+            act, failure = _import_arrival(request.get("folders") or [])
+        finally:
+            done()
+
+        def answer(values: dict[str, Any]) -> None:
+            write(folder, "answer.json", json.dumps(values))
+
+        if act is None:
+            answer(_without_vramscope(request, failure))
+        else:
+            act(request, answer)
+        if client_is_gone(folder):
+            remove(folder)
+    except Exception:  # noqa: BLE001 - the job must not notice, and nobody else listens
+        return
+
+
+def _import_arrival(folders: list[str]) -> tuple[Callable[..., None] | None, str]:
+    """The function that acts, or why there is none."""
+    finder = None
+    for _ in range(2):
+        try:
+            import vramscope.arrival
+        except ImportError as error:
+            failure = f"{type(error).__name__}: {error}"
+            if finder is not None or not folders:
+                break
+            # It was installed after the process had started, or its folder is only in a .pth file.
+            import importlib
+
+            importlib.invalidate_caches()
+            finder = FolderFinder(folders)
+            sys.meta_path.append(finder)
+        except Exception as error:  # noqa: BLE001 - it becomes the answer
+            failure = f"{type(error).__name__}: {error}"
+            break
+        else:
+            vramscope.arrival.found_by(finder)
+            return vramscope.arrival.act, ""
+    if finder is not None:
+        sys.meta_path = [each for each in sys.meta_path if each is not finder]
+    return None, failure
+
+
+def _without_vramscope(request: dict[str, Any], failure: str) -> dict[str, Any]:
+    if request.get("action") == "detach":
+        return {"ok": True, "already": True, "message": "it was not attached"}
+    return {"ok": False, "message": f"vramscope cannot be imported in the process: {failure}"}
+
+
+def _delay_forks() -> Callable[[], None]:
+    """Have a fork of the job wait until what is imported here is imported, within a limit.
+
+    A child that is forked in the middle inherits locks of modules whose owner is not there, and
+    hangs when it imports one of those modules.
+    """
+    if "vramscope.arrival" in sys.modules:
+        return lambda: None
+    imported = threading.Event()
+    own_thread = threading.get_ident()
+
+    def wait() -> None:
+        if threading.get_ident() != own_thread:
+            imported.wait(_FORK_WAITS_S)
+
+    os.register_at_fork(before=wait)
+    return imported.set
+
+
+def client_is_gone(folder: str) -> bool:
+    """Whether the client has ended: while it lives it holds a lock."""
+    import fcntl
+
+    try:
+        lock = os.open(f"{folder}/client.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False  # it has cleaned up
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def write(folder: str, name: str, text: str) -> None:
+    """Write a file that is there whole or not at all."""
+    path = f"{folder}/{name}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    with open(os.open(f"{path}.new", flags, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    os.rename(f"{path}.new", path)
+
+
+def remove(folder: str) -> None:
+    """Remove the folder of a request whose client cannot."""
+    for name in os.listdir(folder):
+        os.unlink(f"{folder}/{name}")
+    os.rmdir(folder)
