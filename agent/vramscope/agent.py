@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from vramscope.config import Config
+from vramscope.delivery import Delivery
 from vramscope.guard import guarded
 from vramscope.identity import Identity
+from vramscope.identity.launch_key import parent_pid
+from vramscope.identity.seat import claim_seat, is_seat_claimed
+from vramscope.identity.source import IdentitySource
 from vramscope.lifecycle import Ending
 from vramscope.local.target_finder import TargetFinder
 from vramscope.notices import Notices, is_stderr_saved
 from vramscope.observer import Observer
-from vramscope.outbox.losses import Losses
-from vramscope.outbox.outbox import Outbox
-from vramscope.outbox.spool import Spool, remove_stale_spools
+from vramscope.outbox.current_outbox import CurrentOutbox
+from vramscope.outbox.spool import remove_stale_spools
 from vramscope.phases.stretches import Source
 from vramscope.sampling.clock import Clock
-from vramscope.transport.limits import TransportLimits
-from vramscope.transport.transport import Target, Transport
+from vramscope.transport.transport import Target
 from vramscope_protocol.messages import (
     AgentStatus,
     Command,
@@ -36,32 +41,34 @@ from vramscope_protocol.messages import (
     RunInfo,
 )
 
-_WINDOW_BYTES: Final = 2 << 20
-# Of the time to stop: for the sampler's last rows, and for closing the connection.
+# Of the time to stop: for the sampler's last rows.
 _SAMPLER_SHARE: Final = 0.3
-_CLOSE_SHARE: Final = 0.2
 _RENEW_INTERVAL_S: Final = 5.0
 _NOTEBOOK_EXTENSION: Final = "vramscope.notebook.extension"
 
 
 class Agent:
-    """Watches this process for one stream; started and stopped once.
+    """Watches this process; started and stopped once.
 
     Args:
         config: options.
-        identity: who this process is.
+        identities: who this process is, as far as it is known.
         observe: makes the part that reads the device; replaced in tests.
+        on_superseded: called, on a thread of its own, when a process that this one started
+            turns out to be the rank that this one seemed to be.
     """
 
     def __init__(
         self,
         config: Config,
-        identity: Identity,
+        identities: IdentitySource,
         observe: Callable[..., Observer] = Observer,
+        on_superseded: Callable[[], None] | None = None,
     ) -> None:
         self.config = config
-        self.identity = identity
         self.notices = Notices()
+        self._identities = identities
+        self._on_superseded = on_superseded
         self._clock = Clock()
         self._state_lock = threading.Lock()
         self._is_started = False
@@ -71,31 +78,25 @@ class Agent:
         self._server: Target | None = None
         self._told: tuple[list[DeviceInfo], dict[str, str]] | None = None
         self._renew_after_s = 0.0
-        losses = Losses()
-        spool = Spool(config.spool_dir, identity.stream, config.spool_bytes, losses)
-        self.outbox = Outbox(
-            config.outbox_bytes, spool if config.spool_bytes else None, losses, self.notices
-        )
         self._targets = TargetFinder(config, self.notices, self._cancelled)
-        self.transport = Transport(
-            self.outbox,
-            self._targets.find,
-            self._register,
-            self._submit,
-            self.notices,
-            on_welcome=self._welcomed,
-            limits=TransportLimits(window_bytes=min(_WINDOW_BYTES, config.outbox_bytes // 4)),
-        )
+        self._delivery = self._new_delivery(identities.identity)
+        self.outbox = CurrentOutbox(self._delivery.outbox)
+        self._closer: threading.Thread | None = None
         self.observer = observe(
             config,
-            identity,
+            identities.identity,
             outbox=self.outbox,
             notices=self.notices,
             clock=self._clock,
             offer_status=self._offer_status,
-            other_cpu_ns=self.transport.cpu_ns,
+            other_cpu_ns=lambda: self._delivery.transport.cpu_ns(),
             on_device_change=self._device_changed,
         )
+
+    @property
+    def identity(self) -> Identity:
+        """Who this process is, as the server is told."""
+        return self._delivery.identity
 
     def start(self) -> None:
         """Start to watch. A second call does nothing."""
@@ -104,15 +105,19 @@ class Agent:
                 return
             self._is_started = True
         self._emit("attach", f"attached to process {self.identity.pid}")
+        self._identities.start()
         self.observer.start()
-        self.transport.start()
+        self._delivery.transport.start()
 
-    def stop(self, reason: Ending | None = None, timeout_s: float | None = None) -> bool:
+    def stop(
+        self, reason: Ending | None = None, timeout_s: float | None = None, *, why: str = ""
+    ) -> bool:
         """Send what is left and a goodbye, within a deadline. A second call does nothing.
 
         Args:
             reason: how the process ends; ``None`` when it goes on without the agent.
             timeout_s: deadline; the option ``exit_timeout_s`` by default.
+            why: why it goes on without the agent, in words.
 
         Returns:
             Whether everything was delivered.
@@ -124,14 +129,15 @@ class Agent:
         total_s = self.config.exit_timeout_s if timeout_s is None else timeout_s
         deadline_s = time.monotonic() + total_s
         self._cancelled.set()
+        with guarded("identity"):
+            self._identities.remove()
         with guarded("stop"):
             self.observer.stop(total_s * _SAMPLER_SHARE)
-        self.outbox.put(self._goodbye(reason))
-        left_s = deadline_s - time.monotonic()
-        is_delivered = self.transport.flush(left_s - total_s * _CLOSE_SHARE)
-        self.transport.stop(deadline_s - time.monotonic())
-        with guarded("spool"):
-            self.outbox.remove_spool(deadline_s - time.monotonic())
+        with self._state_lock:  # not while the process changes over to another stream
+            delivery, closer = self._delivery, self._closer
+        is_delivered = delivery.close(self._goodbye(reason, why), total_s, deadline_s)
+        if closer is not None:
+            closer.join(max(0.0, deadline_s - time.monotonic()))
         if not is_delivered:
             self.notices.say(
                 "undelivered",
@@ -144,8 +150,7 @@ class Agent:
         """In a forked child: let go of everything, take no lock, tell nobody."""
         self._is_stopped = True
         self.observer.forget_after_fork()
-        self.transport.forget_after_fork()
-        self.outbox.forget_after_fork()
+        self._delivery.forget_after_fork()
 
     def mark_step(self) -> None:
         """The training loop says that an optimizer step ended."""
@@ -176,13 +181,69 @@ class Agent:
 
     def _offer_status(self, status: AgentStatus) -> None:
         """About once a second, on the sampler thread."""
-        self.transport.offer_status(status)
+        self._delivery.transport.offer_status(status)
+        if self._identities.has_changed:
+            self._take_identity()
+        self._look_for_successor()
         # Torch is imported, and CUDA set up, long after the process has registered. A few seconds
         # apart: the two come shortly after each other.
         now_s = time.monotonic()
         if now_s >= self._renew_after_s and self._told not in (None, self._facts()):
             self._renew_after_s = now_s + _RENEW_INTERVAL_S
-            self.transport.renew()
+            self._delivery.transport.renew()
+
+    def _new_delivery(self, identity: Identity) -> Delivery:
+        return Delivery(
+            self.config,
+            identity,
+            self.notices,
+            find_target=self._find_target,
+            register=self._register,
+            submit=self._submit,
+            welcomed=self._welcomed,
+        )
+
+    def _find_target(self) -> Target | None:
+        self._identities.wait()
+        return self._targets.find()
+
+    def _take_identity(self) -> None:
+        """``torch.distributed`` has news of this process. Sampler thread."""
+        with self._state_lock:
+            if self._is_stopped or not self._delivery.is_registered:
+                return  # the first registration looks by itself
+            before, identity = self.identity, self._identities.renew()
+            if (identity.run_id, identity.rank) != (before.run_id, before.rank):
+                self._change_over(identity)
+            elif identity != before:
+                self._delivery.identity = identity
+                self._delivery.transport.renew()
+
+    def _change_over(self, identity: Identity) -> None:
+        """Go on as another rank, in a stream of its own. State lock held."""
+        old = self._delivery
+        self._delivery = self._new_delivery(replace(identity, stream=uuid.uuid4().hex))
+        self.outbox.switch(self._delivery.outbox)
+        text = f"process {identity.pid} is rank {identity.rank} of {identity.world_size}"
+        self._emit("attach", text)
+        self._delivery.transport.start()
+        goodbye = self._goodbye(None, f"{text} of run {identity.run_name}")
+        total_s = self.config.exit_timeout_s
+
+        def close() -> None:
+            with guarded("change over"):
+                old.close(goodbye, total_s, time.monotonic() + total_s)
+
+        self._closer = threading.Thread(target=close, name="vramscope-closer", daemon=True)
+        self._closer.start()
+
+    def _look_for_successor(self) -> None:
+        """A process that starts ranks is none of them, once one of them has its number."""
+        if self._on_superseded is None or self.identity.launcher or not is_seat_claimed():
+            return
+        callback, self._on_superseded = self._on_superseded, None
+        # Not here: the sampler would wait for itself to end.
+        threading.Thread(target=callback, name="vramscope-closer", daemon=True).start()
 
     def _facts(self) -> tuple[list[DeviceInfo], dict[str, str]]:
         """What a registration tells that may change later."""
@@ -191,8 +252,14 @@ class Agent:
     def _submit(self, command: Command) -> None:
         self.observer.submit(command)
 
-    def _register(self) -> Register:
-        identity = self.identity
+    def _register(self, delivery: Delivery) -> Register:
+        with self._state_lock:
+            if not delivery.is_registered:
+                delivery.is_registered = True
+                if self._identities.has_changed:
+                    stream = delivery.identity.stream
+                    delivery.identity = replace(self._identities.renew(), stream=stream)
+            identity = delivery.identity
         # Late on purpose, on the transport thread: it reads the disk.
         remove_stale_spools(os.fspath(self.config.spool_dir))
         self._told = devices, software = self._facts()
@@ -214,8 +281,15 @@ class Agent:
             software,
             self.config.allow,
             self.observer.commands(),
+            identity.life,
+            identity.process_started_ns,
+            identity.restart_count,
+            identity.max_restarts,
+            identity.node_rank,
+            identity.launcher,
+            identity.job,
         )
-        return Register(identity.stream, run, rank, self.outbox.first_seq)
+        return Register(identity.stream, run, rank, delivery.outbox.first_seq)
 
     def _welcomed(self, target: Target) -> None:
         self.notices.clear("no-server")
@@ -223,6 +297,11 @@ class Agent:
         self._welcome.set()
         if self.identity.rank != 0:
             return
+        if self.identity.launcher == "spawn":
+            with contextlib.suppress(OSError):  # then the parent stays, and is seen to do nothing
+                claim_seat(parent_pid() or os.getppid())
+        if self._identities.has_parent:
+            return  # which has said it
         if is_stderr_saved():
             # No token: what a cell writes is saved in the notebook, and notebooks are passed on.
             # Who has loaded the extension sees the page itself.
@@ -246,8 +325,8 @@ class Agent:
     def _emit(self, kind: str, text: str, data: dict[str, object] | None = None) -> None:
         self.outbox.put(Event(0, self._clock.time_ns(), kind, None, text, data or {}))
 
-    def _goodbye(self, ending: Ending | None) -> Goodbye:
+    def _goodbye(self, ending: Ending | None, why: str = "") -> Goodbye:
         time_ns = self._clock.time_ns()
         if ending is None:
-            return Goodbye(0, time_ns, "detach")
+            return Goodbye(0, time_ns, "detach", None, why)
         return Goodbye(0, time_ns, ending.reason, ending.exit_code, ending.text)

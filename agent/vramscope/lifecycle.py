@@ -7,9 +7,11 @@ server says "lost". Everything else ends through ``atexit``.
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable
+from multiprocessing.util import Finalize
 from types import TracebackType
 from typing import Literal
 
@@ -18,6 +20,7 @@ from msgspec import Struct
 from vramscope.guard import guarded
 
 _MAX_TEXT = 500
+_AFTER_THE_JOBS_OWN = -100
 
 
 class Ending(Struct, frozen=True):
@@ -57,6 +60,7 @@ class Lifecycle:
         self._on_fork = on_fork
         self._pid = os.getpid()
         self._previous_hook: Callable[..., object] | None = None
+        self._finalizer: Callable[[], object] | None = None
         self.ending = Ending()
 
     def install(self) -> None:
@@ -65,6 +69,7 @@ class Lifecycle:
         _register_fork_handler()
         _current = self
         atexit.register(self._at_exit)
+        self._finalizer = self._at_end_of_worker()
         self._previous_hook = sys.excepthook
         sys.excepthook = self._excepthook
 
@@ -82,8 +87,30 @@ class Lifecycle:
 
     def _unhook(self) -> None:
         atexit.unregister(self._at_exit)
+        finalizer, self._finalizer = self._finalizer, None
+        if finalizer is not None:
+            finalizer()
         if sys.excepthook == self._excepthook and self._previous_hook is not None:
             sys.excepthook = self._previous_hook
+
+    def _at_end_of_worker(self) -> Callable[[], object] | None:
+        """Have :mod:`multiprocessing` tell of the end of a process that it started.
+
+        One that it forked ends without exit handlers; in all of them it shows, and so hides from
+        the excepthook, what the process ends of.
+
+        Returns:
+            What undoes it; ``None`` in other processes.
+        """
+        if multiprocessing.parent_process() is None:
+            return None
+
+        def at_end() -> None:
+            # Still on its way through the frames of multiprocessing, if there is one.
+            self.ending = ending_of(sys.exc_info()[1])
+            self._at_exit()
+
+        return Finalize(None, at_end, exitpriority=_AFTER_THE_JOBS_OWN).cancel
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:

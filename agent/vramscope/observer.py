@@ -20,7 +20,7 @@ from vramscope.devices.device import Device
 from vramscope.guard import guarded
 from vramscope.identity import Identity
 from vramscope.notices import Notices
-from vramscope.outbox.outbox import Outbox
+from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope.phases.phases import Phases
 from vramscope.phases.stretches import Source
 from vramscope.sampling.clock import Clock
@@ -51,7 +51,7 @@ class Observer:
         config: Config,
         identity: Identity,
         *,
-        outbox: Outbox,
+        outbox: CurrentOutbox,
         notices: Notices,
         clock: Clock,
         offer_status: Callable[[AgentStatus], None],

@@ -7,10 +7,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from vramscope import current
 from vramscope.agent import Agent
 from vramscope.config import Config, ConfigError, load_config
 from vramscope.guard import guarded
-from vramscope.identity import identify
+from vramscope.identity import Identity
+from vramscope.identity.inheritance import Inheritance, bequeath, disinherit
+from vramscope.identity.source import IdentitySource
 from vramscope.lifecycle import Ending, Lifecycle
 from vramscope.notices import write_line
 from vramscope.phases.stretches import Source
@@ -24,9 +27,26 @@ class Session:
         self._agent = agent
         self._lock = threading.Lock()
         self._lifecycle: Lifecycle | None = None
-        self.run_id = agent.identity.run_id if agent is not None else ""
-        self.run_name = agent.identity.run_name if agent is not None else ""
-        self.rank = agent.identity.rank if agent is not None else 0
+        self._identity = agent.identity if agent is not None else None
+        self._has_heirs = False
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run, the same on all its ranks; empty for a stand-in."""
+        identity = self._identity_now()
+        return identity.run_id if identity is not None else ""
+
+    @property
+    def run_name(self) -> str:
+        """What a person calls the run; empty for a stand-in."""
+        identity = self._identity_now()
+        return identity.run_name if identity is not None else ""
+
+    @property
+    def rank(self) -> int:
+        """Rank of this process in the run, as far as it is known now."""
+        identity = self._identity_now()
+        return identity.rank if identity is not None else 0
 
     @property
     def is_active(self) -> bool:
@@ -110,15 +130,39 @@ class Session:
         if self._lifecycle is not None:
             self._lifecycle.ending = ending
 
-    def _end(self, ending: Ending | None) -> bool:
+    def bequeath(self) -> None:
+        """Let the ranks that this process starts by itself be watched, in the run that it is in.
+
+        It sets a variable of the environment, which is only safe before the job has threads.
+        """
+        agent, identity = self._agent, self._identity_now()
+        if agent is not None and identity is not None:
+            bequeath(Inheritance(agent.config, identity.run_name, identity.key))
+            self._has_heirs = True
+
+    def leave_to_child(self) -> None:
+        """Stop watching: the rank that this process seemed to be is one that it started."""
+        self._has_heirs = False  # it may start more of them
+        self._end(None, "its own processes are the ranks of this run")
+
+    def _identity_now(self) -> Identity | None:
+        agent = self._agent
+        if agent is not None:
+            self._identity = agent.identity
+        return self._identity
+
+    def _end(self, ending: Ending | None, why: str = "") -> bool:
         with self._lock:
             agent, self._agent = self._agent, None
         if agent is None:
             return True
+        self._identity = agent.identity
+        if self._has_heirs:
+            disinherit()
         if self._lifecycle is not None:
             self._lifecycle.remove()
         with guarded("stop"):
-            return agent.stop(ending)
+            return agent.stop(ending, why=why)
         return False  # pyright: ignore[reportUnreachable]  # the guard swallows
 
     def _forked(self) -> None:
@@ -142,20 +186,37 @@ def open_session(script: str | None = None, **options: Any) -> Session:
     return Session()
 
 
-def open_session_with(config: Config, script: str | None = None) -> Session:
+def open_session_with(
+    config: Config, script: str | None = None, parent: Inheritance | None = None
+) -> Session:
     """Start to watch this process with options that are valid."""
     with guarded("attach"):
-        return start_session(config, script)
+        return start_session(config, script, parent)
     return Session()
 
 
-def start_session(config: Config, script: str | None = None) -> Session:
+def start_session(
+    config: Config, script: str | None = None, parent: Inheritance | None = None
+) -> Session:
     """The same for a caller who wants to know why not.
+
+    Args:
+        config: options.
+        script: script that runs, if the caller knows.
+        parent: what the watched process that started this one left to it.
 
     Raises:
         Exception: of any kind; nothing has stayed behind.
     """
-    session = Session(Agent(config, identify(config.run, config.launch_id, script)))
+
+    def open_in_child() -> None:
+        identity = identities.identity
+        left = Inheritance(config, identity.run_name, identity.key)
+        current.session_or(lambda: open_session_with(config, script, left))
+
+    identities = IdentitySource(config.run, config.launch_id, script, parent, open_in_child)
+    agent = Agent(config, identities, on_superseded=lambda: session.leave_to_child())
+    session = Session(agent)
     session.start()
     return session
 

@@ -14,16 +14,16 @@ import pytest
 from tests.support.fake_server import Behaviour, FakeServer, free_port, wait_until
 from vramscope.agent import Agent
 from vramscope.config import load_config
-from vramscope.identity import identify
+from vramscope.identity.source import IdentitySource
 from vramscope.lifecycle import Ending
-from vramscope.outbox.outbox import Outbox
+from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo, Event, Goodbye, Register
 
 
 class FakeObserver:
     """Puts one event when it is stopped, as the sampler flushes its last rows."""
 
-    def __init__(self, *args: Any, outbox: Outbox, **parts: Any) -> None:
+    def __init__(self, *args: Any, outbox: CurrentOutbox, **parts: Any) -> None:
         self.outbox = outbox
         self.on_device_change = parts["on_device_change"]
         self.offer_status = parts["offer_status"]
@@ -62,8 +62,7 @@ class FakeObserver:
 
 def make(url: str, tmp_path: Path, token: str = FakeServer.token, **options: Any) -> Agent:
     config = load_config({}, url=url, token=token, spool_dir=str(tmp_path / "spool"), **options)
-    identity = identify(script="train.py", environ={})
-    return Agent(config, identity, observe=FakeObserver)  # type: ignore[arg-type]  # the same methods
+    return Agent(config, IdentitySource(script="train.py"), observe=FakeObserver)  # type: ignore[arg-type]  # the same methods
 
 
 @pytest.fixture
@@ -233,7 +232,7 @@ def test_the_spool_is_gone_at_the_end_even_if_it_was_not_delivered(tmp_path: Pat
 def test_a_thread_that_hangs_in_a_disk_access_does_not_hold_up_the_end(tmp_path: Path) -> None:
     agent = make(f"http://127.0.0.1:{free_port()}", tmp_path, exit_timeout_s=0.4)
     agent.start()
-    spool = agent.outbox._spool
+    spool = agent._delivery.outbox._spool
     assert spool is not None
     with spool._lock:  # as the sampler holds it in a write that never returns
         end = threading.Thread(target=agent.stop, daemon=True)

@@ -1,0 +1,40 @@
+"""The place of rank 0, which a process that starts its ranks by itself has until one of them is it.
+
+``mp.spawn`` and the like: the script is watched before its ranks exist, as rank 0 of its run. The
+child that is rank 0 leaves a file for its parent, which then knows that it is no rank itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from vramscope.identity.process_life import life_of, own_life, short_name
+from vramscope.local.runtime_file import runtime_folder
+from vramscope.private_folder import make_private_folder
+
+
+def claim_seat(parent_pid: int) -> None:
+    """Tell the parent that this process is rank 0.
+
+    Raises:
+        OSError: the user's runtime folder cannot be written to.
+    """
+    path = _path(life_of(parent_pid))
+    make_private_folder(str(path.parent))
+    path.touch(mode=0o600)
+
+
+def is_seat_claimed() -> bool:
+    """Whether a child of this process has said that it is rank 0; once."""
+    path = _path(own_life())
+    if not path.exists():
+        return False
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+    return True
+
+
+def _path(life: str) -> Path:
+    return runtime_folder() / f"rank0-{short_name(life)}"
