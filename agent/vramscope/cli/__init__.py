@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     "demo": "a server and a training job to look at",
     "serve": "the server",
     "run": "run a training script under the agent",
+    "ps": "list the training processes of this machine",
     "runs": "list the runs that a server knows",
     "command": "send a command to a running job",
     "replay": "replay a recorded job, as it was or under other allocator settings",

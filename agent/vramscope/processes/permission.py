@@ -53,7 +53,7 @@ def read_facts(process: Process, command: str = "attach") -> Facts:
         is_descendant=_is_descendant(process),
         is_dumpable=_is_dumpable(process),
         security_label=_security_label(process.pid),
-        in_container=_is_in_container(),
+        in_container=is_in_container(),
         in_user_namespace=_is_in_user_namespace(),
         command=shlex.join(words),
     )
@@ -121,7 +121,8 @@ def _security_label(pid: int) -> str:
     return "" if label == "unconfined" or not label.isprintable() else label
 
 
-def _is_in_container() -> bool:
+def is_in_container() -> bool:
+    """Whether the pids here are not those of the machine, and of its driver."""
     try:
         return os.readlink("/proc/self/ns/pid") != _INITIAL_PID_NAMESPACE
     except OSError:

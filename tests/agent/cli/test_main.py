@@ -22,7 +22,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["fly"], "no command 'fly'; expected one of: demo, serve, run, runs, command, replay, "),
+        (["fly"], "no command 'fly'; expected one of: demo, serve, run, "),
         (["run"], "expected a script or -m MODULE to run"),
         (["run", "--url", "http://127.0.0.1:1"], "expected a script or -m MODULE to run"),
         (["run", "-m"], "expected the name of a module behind -m"),
