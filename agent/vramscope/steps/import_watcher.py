@@ -46,7 +46,9 @@ class ImportWatcher(MetaPathFinder):
         """Stop watching."""
         self._callback = None
         if self in sys.meta_path:
-            sys.meta_path.remove(self)
+            # A new list: another thread that is looking for a module goes through the old one,
+            # and would leave out a finder if that became shorter.
+            sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
 
     def imported(self) -> None:
         """The module is there."""

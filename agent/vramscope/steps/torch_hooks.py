@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
@@ -14,6 +16,8 @@ from vramscope.steps.import_watcher import ImportWatcher, is_imported
 
 OPTIMIZER_MODULE: Final = "torch.optim.optimizer"
 LOADER_MODULE: Final = "torch.utils.data.dataloader"
+_HOOKS: Final = "_global_optimizer_post_hooks"
+_STEPPING_WAIT_S: Final = 0.2
 
 
 class TorchHooks:
@@ -38,6 +42,8 @@ class TorchHooks:
         self._after_fetch = after_fetch
         self._pid = os.getpid()
         self._handle: Any = None
+        # Taken without waiting: the sampler and the thread that imports torch may both be at it.
+        self._hooking = threading.Lock()
         self._loader: Patch | None = None
         self._watchers = (
             ImportWatcher(OPTIMIZER_MODULE, self._hook_optimizers),
@@ -73,16 +79,25 @@ class TorchHooks:
         if self._loader is not None:
             self._loader.remove()
             self._loader = None
-        if self._handle is not None and not _is_stepping():
-            self._handle.remove()
-        self._handle = None
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            _unhook_optimizers(handle)
 
     def _hook_optimizers(self) -> None:
-        if _is_stepping():
-            # PyTorch iterates over its hooks at this moment and would raise, in the job, if one
-            # were added. poll() tries again.
+        if not self._hooking.acquire(blocking=False):
             return
-        optimizer: Any = sys.modules[OPTIMIZER_MODULE]
+        try:
+            optimizer: Any = sys.modules[OPTIMIZER_MODULE]
+            # PyTorch may iterate over its hooks at this moment and would raise, in the job, if one
+            # were added to others. poll() tries again.
+            if self._handle is None and not (getattr(optimizer, _HOOKS, True) and _is_stepping()):
+                self._handle = self._hooked(optimizer)
+                if self._pid == -1:  # removed by another thread meanwhile
+                    self.remove()
+        finally:
+            self._hooking.release()
+
+    def _hooked(self, optimizer: Any) -> Any:
 
         def after_step(stepped: Any, args: Any, options: Any) -> None:
             del args, options
@@ -92,7 +107,7 @@ class TorchHooks:
 
         # Read by Dynamo: a compiled step must call this, not trace into it.
         after_step.__dict__["_torchdynamo_disable"] = True
-        self._handle = optimizer.register_optimizer_step_post_hook(after_step)
+        return optimizer.register_optimizer_step_post_hook(after_step)
 
     def _hook_loader(self) -> None:
         iterator: Any = sys.modules[LOADER_MODULE].__dict__["_BaseDataLoaderIter"]
@@ -102,6 +117,23 @@ class TorchHooks:
 
         self._loader = Patch(iterator, "__next__", self._before_fetch, after, "batch hook")
         self._loader.install()
+
+
+def _unhook_optimizers(handle: Any) -> None:
+    """Take our hook out, while another thread may be going through all of them."""
+    optimizer: Any = sys.modules[OPTIMIZER_MODULE]
+    hooks = getattr(optimizer, _HOOKS, None)
+    if hooks is not None and list(hooks) == [handle.id]:
+        # A new dictionary: whoever goes through the old one does so in peace.
+        setattr(optimizer, _HOOKS, type(hooks)())
+        return
+    # The handles of others refer to this dictionary, so ours has to be taken out of it.
+    deadline_s = time.monotonic() + _STEPPING_WAIT_S
+    while _is_stepping():
+        if time.monotonic() > deadline_s:
+            return  # inside a hook ourselves, say: ours stays, and does nothing
+        time.sleep(0.001)
+    handle.remove()
 
 
 def _is_stepping() -> bool:

@@ -195,6 +195,86 @@ def test_a_hook_is_never_added_while_pytorch_runs_its_hooks(seen: list[Any]) -> 
             handle.remove()
 
 
+def step_in_another_thread(hook: Callable[..., None]) -> tuple[Any, list[BaseException]]:
+    """A thread that steps an optimizer on and on, with a hook of its own in between."""
+    errors: list[BaseException] = []
+    optimizer = an_optimizer()
+    optimizer.register_step_post_hook(hook)
+
+    def job() -> None:
+        try:
+            optimizer.step()
+        except BaseException as error:
+            errors.append(error)
+
+    return threading.Thread(target=job), errors
+
+
+def test_removed_in_mid_step_it_is_gone_and_the_step_goes_on(
+    hooks: TorchHooks, seen: list[Any]
+) -> None:
+    """A detach from outside comes at any moment, and fifty of them must not leave fifty hooks."""
+    from torch.optim import optimizer
+
+    inside, go_on = threading.Event(), threading.Event()
+
+    def in_the_middle(*_: Any) -> None:
+        inside.set()
+        assert go_on.wait(10)
+
+    thread, errors = step_in_another_thread(in_the_middle)
+    hooks.install()
+    thread.start()
+    assert inside.wait(10)
+    hooks.remove()
+    assert not optimizer._global_optimizer_post_hooks
+    go_on.set()
+    thread.join(10)
+    assert errors == []
+    assert seen == []
+
+
+def test_removed_beside_a_hook_of_the_job_it_waits_for_the_step(
+    hooks: TorchHooks, seen: list[Any]
+) -> None:
+    from torch.optim import optimizer
+
+    inside, go_on = threading.Event(), threading.Event()
+
+    def in_the_middle(*_: Any) -> None:
+        inside.set()
+        assert go_on.wait(10)
+
+    own = optimizer.register_optimizer_step_post_hook(lambda *_: None)
+    thread, errors = step_in_another_thread(in_the_middle)
+    hooks.install()
+    try:
+        thread.start()
+        assert inside.wait(10)
+        threading.Timer(0.02, go_on.set).start()
+        hooks.remove()
+        thread.join(10)
+        assert list(optimizer._global_optimizer_post_hooks) == [own.id]
+        assert errors == []
+    finally:
+        go_on.set()
+        own.remove()
+    assert own.id not in optimizer._global_optimizer_post_hooks
+
+
+def test_hooked_from_two_threads_at_once_it_is_hooked_once(
+    hooks: TorchHooks, seen: list[Any]
+) -> None:
+    from torch.optim import optimizer
+
+    threads = [threading.Thread(target=hooks.poll) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(optimizer._global_optimizer_post_hooks) == 1
+
+
 def test_in_a_forked_child_the_hooks_are_idle(
     hooks: TorchHooks, monkeypatch: pytest.MonkeyPatch, seen: list[Any]
 ) -> None:
