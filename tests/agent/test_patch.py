@@ -118,7 +118,7 @@ def test_under_somebody_elses_wrapper_it_only_passes_on(follower: Follower) -> N
     patch = Patch(module, "work", follower.before, follower.after, "test")
     patch.install()
     ours = module.work
-    module.work = theirs = lambda number: ours(number) + 1
+    theirs = module.work = lambda number: ours(number) + 1  # type: ignore[no-untyped-call]
     patch.remove()
     assert module.work is theirs
     assert module.work(1) == 2

@@ -28,9 +28,10 @@ class DataWait:
 
     def end(self, now_ns: int) -> int | None:
         """It is there. The nanoseconds waited, or ``None`` while the wait goes on."""
-        self._depth = max(0, self._depth - 1)
-        if self._depth:
+        if self._depth != 1:
+            self._depth = max(0, self._depth - 1)
             return None
+        self._depth = 0
         waited_ns = now_ns - self._start_ns
         self._waited_ns += waited_ns
         self._has_waited = True

@@ -296,3 +296,103 @@ def test_removed_it_counts_no_more(rig: Rig) -> None:
     rig.tracker.remove()
     optimizer.step()
     assert rig.tracker.step == 1
+
+
+# ------------------------------------------------------------------------ phases and data
+
+
+@pytest.mark.torch
+def test_a_row_says_how_long_the_step_waited_for_data(rig: Rig) -> None:
+    import torch
+
+    class Slow(torch.utils.data.Dataset[Any]):  # type: ignore[misc]  # torch is untyped here
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, index: int) -> Any:
+            rig.clock.advance(0.25)
+            return torch.ones(2)
+
+    rig.tracker.install()
+    optimizer = sgd()
+    for _ in torch.utils.data.DataLoader(Slow(), batch_size=1):
+        rig.clock.advance(0.1)
+        optimizer.step()
+    rows = rig.rows()
+    assert [row["step.data_wait_us"] for row in rows] == [250_000] * 3
+    assert [row["step.duration_us"] for row in rows[1:]] == [350_000] * 2
+
+
+def test_a_row_has_the_phase_that_the_step_ended_in(rig: Rig) -> None:
+    rig.tracker.mark_step()
+    stretch = rig.phases.begin("warm-up", "user")
+    rig.tracker.mark_step()
+    rig.phases.end(stretch)
+    rig.tracker.mark_step()
+    assert [row["phase"] for row in rig.rows()] == [0, stretch.code, 0]
+
+
+# -------------------------------------------------------------------- steps of a framework
+
+
+@pytest.mark.torch
+def test_where_the_optimizer_counts_a_framework_does_not(rig: Rig) -> None:
+    rig.tracker.install()
+    optimizer = sgd()
+    for _ in range(5):
+        optimizer.step()
+        rig.tracker.mark_framework_step()
+    # A scaler skips the optimizer's step, the framework's goes on.
+    rig.tracker.mark_framework_step()
+    assert rig.tracker.step == 5
+
+
+def test_a_framework_counts_where_no_optimizer_is_seen(rig: Rig) -> None:
+    for _ in range(4):
+        rig.tracker.mark_framework_step()
+    assert rig.tracker.step == 4
+    assert rig.commands_ran_at == [1, 2, 3, 4]
+
+
+@pytest.mark.torch
+def test_an_optimizer_that_steps_after_all_takes_over_from_a_framework(rig: Rig) -> None:
+    rig.tracker.install()
+    rig.tracker.mark_framework_step()
+    optimizer = sgd()
+    for _ in range(3):
+        optimizer.step()
+        rig.tracker.mark_framework_step()
+    assert rig.tracker.step == 4
+
+
+@pytest.mark.torch
+def test_a_framework_counts_where_optimizers_step_part_by_part(rig: Rig) -> None:
+    """As sharded optimizers do, with one call for each part of the parameters."""
+    rig.tracker.install()
+    optimizer = sgd()
+    for _ in range(10):
+        for _ in range(4):
+            optimizer.step()
+        rig.tracker.mark_framework_step()
+    # Three of four until that is certain; then one for each of the framework's.
+    assert rig.tracker.step == 3 * 4 + 7
+    assert rig.notices.texts() == [
+        "the optimizer steps several times a step: the framework's steps count"
+    ]
+
+
+@pytest.mark.torch
+def test_a_framework_ends_the_step_of_optimizers_inside_backward(rig: Rig) -> None:
+    rig.tracker.install()
+    weights = [parameter() for _ in range(4)]
+    step_in_backward(weights)
+    for _ in range(5):
+        backward_with_steps_inside(weights)
+        rig.tracker.mark_framework_step()
+    assert rig.tracker.step == 5
+
+
+def test_where_the_user_counts_nobody_else_does(rig: Rig) -> None:
+    rig.tracker.mark_step()
+    rig.tracker.mark_framework_step()
+    assert rig.tracker.step == 1
