@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vramscope.config import Config
 from vramscope.delivery import Delivery
 from vramscope.guard import guarded
-from vramscope.identity import Identity
+from vramscope.identity.identity import Identity
 from vramscope.identity.launch_key import parent_pid
 from vramscope.identity.seat import claim_seat, is_seat_claimed
 from vramscope.identity.source import IdentitySource

@@ -8,7 +8,7 @@ from typing import Final
 
 from vramscope.config import Config
 from vramscope.guard import guarded
-from vramscope.identity import Identity
+from vramscope.identity.identity import Identity
 from vramscope.notices import Notices
 from vramscope.outbox.losses import Losses
 from vramscope.outbox.outbox import Outbox

@@ -18,7 +18,7 @@ from vramscope.config import Config
 from vramscope.devices.cuda import CudaDevice
 from vramscope.devices.device import Device
 from vramscope.guard import guarded
-from vramscope.identity import Identity
+from vramscope.identity.identity import Identity
 from vramscope.notices import Notices
 from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope.phases.phases import Phases

@@ -11,7 +11,7 @@ from vramscope import current
 from vramscope.agent import Agent
 from vramscope.config import Config, ConfigError, load_config
 from vramscope.guard import guarded
-from vramscope.identity import Identity
+from vramscope.identity.identity import Identity
 from vramscope.identity.inheritance import Inheritance, bequeath, disinherit
 from vramscope.identity.source import IdentitySource
 from vramscope.lifecycle import Ending, Lifecycle

@@ -16,7 +16,7 @@ from vramscope.collectors.nvml import NvmlMonitor
 from vramscope.collectors.nvml_library import NvmlLibrary
 from vramscope.config import load_config
 from vramscope.devices.device import DeviceMemory
-from vramscope.identity import identify
+from vramscope.identity.identity import identify
 from vramscope.notices import Notices
 from vramscope.observer import Observer
 from vramscope.sampling.clock import Clock

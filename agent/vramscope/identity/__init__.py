@@ -1,5 +1,1 @@
 """Who a process is: run, rank and place, from its launcher, from PyTorch or from the kernel."""
-
-from vramscope.identity.identity import Identity, identify
-
-__all__ = ["Identity", "identify"]

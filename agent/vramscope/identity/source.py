@@ -17,7 +17,8 @@ from vramscope.identity.identity import Identity, identify
 from vramscope.identity.inheritance import Inheritance
 from vramscope.identity.launch_key import parent_pid
 from vramscope.identity.launchers import is_numbered_later, placement_from
-from vramscope.identity.process_group import ProcessGroupWatcher, read_process_group
+from vramscope.identity.process_group import read_process_group
+from vramscope.identity.process_group_watcher import ProcessGroupWatcher
 
 _NUMBERED_LATER_WAIT_S: Final = 60.0
 _SPAWNED_WAIT_S: Final = 10.0
