@@ -101,13 +101,17 @@ export const api = {
   series: (run, { fields, ...rest }, signal) => call(`${runPath(run)}/series${query({ fields: fields.join(","), ...rest })}`, { signal }),
   /**
    * @param {string} run
-   * @param {{fields: string[], rank: number, start?: number | null, end?: number | null, points?: number}} wanted
+   * @param {{fields: string[], rank: number, start?: number | null, end?: number | null, points?: number, life?: number}} wanted
    * @param {AbortSignal} [signal]
    * @returns {Promise<import("./messages.js").StepsPayload>}
    */
   steps: (run, { fields, ...rest }, signal) => call(`${runPath(run)}/steps${query({ fields: fields.join(","), ...rest })}`, { signal }),
   /** @param {string} run @returns {Promise<import("./messages.js").RunEvent[]>} */
-  events: async (run) => (await call(`${runPath(run)}/events${query({ limit: 500 })}`)).events,
+  events: async (run) => (await call(`${runPath(run)}/events${query({ limit: 500, without: "phase" })}`)).events,
+  /** @param {string} run @param {number} rank @returns {Promise<import("./messages.js").RunEvent[]>} */
+  phases: async (run, rank) => (await call(`${runPath(run)}/events${query({ limit: 2000, kind: "phase", rank })}`)).events,
+  /** @returns {Promise<{jobs: import("./messages.js").MachineJob[], taken_ns: number}>} */
+  machineJobs: () => call("/api/v1/machine/jobs"),
   /** @param {string} run @returns {Promise<Command[]>} */
   commands: async (run) => (await call(`${runPath(run)}/commands`)).commands,
   /** @param {string} run @param {string} id @returns {Promise<Command>} */

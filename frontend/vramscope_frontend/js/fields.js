@@ -14,6 +14,7 @@ export const DEVICE_ALLOCATIONS = "num_device_alloc";
 export const RETRIES = "num_alloc_retries";
 export const STEP_DURATION = "step.duration_us";
 export const STEP = "step";
+export const PHASE = "phase";
 
 /** Rows at step ends: exact values, and the exact peaks of the step. */
 export const STEP_FIELDS = [
@@ -23,7 +24,7 @@ export const STEP_FIELDS = [
 
 /** Samples over time: values at one instant. */
 export const SAMPLE_FIELDS = [
-  ALLOCATED, ACTIVE, RESERVED, INACTIVE_SPLIT, DEVICE_USED, DEVICE_PROCESS, DEVICE_OTHER, DEVICE_ALLOCATIONS, RETRIES, STEP,
+  ALLOCATED, ACTIVE, RESERVED, INACTIVE_SPLIT, DEVICE_USED, DEVICE_PROCESS, DEVICE_OTHER, DEVICE_ALLOCATIONS, RETRIES, STEP, PHASE,
 ];
 
 /** What is followed of the ranks that are not shown in full. */

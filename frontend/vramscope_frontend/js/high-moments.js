@@ -6,7 +6,8 @@
 
 import * as fields from "./fields.js";
 import { known } from "./format.js";
-import { indexAt, isRolledUp, lowerBound, SPAN } from "./series.js";
+import { beginsLife, numberOf } from "./numbering.js";
+import { indexAt, isRolledUp, LIFE, lowerBound, SPAN } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
 
@@ -14,7 +15,7 @@ import { indexAt, isRolledUp, lowerBound, SPAN } from "./series.js";
 export const HELD = "held_at_end";
 
 const STATE = [fields.ALLOCATED, fields.ACTIVE, fields.RESERVED, fields.INACTIVE_SPLIT, fields.DEVICE_USED, fields.DEVICE_PROCESS, fields.DEVICE_OTHER];
-const KEPT = [fields.DEVICE_ALLOCATIONS, fields.RETRIES, fields.STEP_DURATION];
+const KEPT = [fields.DEVICE_ALLOCATIONS, fields.RETRIES, fields.STEP_DURATION, fields.STEP, LIFE];
 
 /**
  * One row a step with the state at its highest known moment.
@@ -26,7 +27,7 @@ export function highMoments(steps, samples) {
   const rows = steps.x.length;
   /** @type {Record<string, number[]>} */
   const columns = { [HELD]: steps.columns[fields.ALLOCATED] ?? [] };
-  for (const name of KEPT) columns[name] = steps.columns[name] ?? [];
+  for (const name of KEPT) if (steps.columns[name]) columns[name] = steps.columns[name];
   for (const name of STATE) columns[name] = new Array(rows);
   let from = 0;
   for (let i = 0; i < rows; i++) {
@@ -105,7 +106,7 @@ function movedPeak(steps, i, name) {
   const peaks = steps.columns[name];
   if (!peaks || !known(peaks[i])) return -Infinity;
   // The first row may hold a peak from before; one that fell was reset and grew anew in this step.
-  if (i === 0) return steps.x[0] <= 1 ? peaks[0] : -Infinity;
+  if (beginsLife(steps, i)) return numberOf(steps, i) <= 1 ? peaks[i] : -Infinity;
   return known(peaks[i - 1]) && peaks[i] === peaks[i - 1] ? -Infinity : peaks[i];
 }
 

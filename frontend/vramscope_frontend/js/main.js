@@ -5,6 +5,7 @@ import { ServerClock } from "./clock.js";
 import { Connection } from "./connection.js";
 import { byId, el, fill } from "./dom.js";
 import { frameOf, isOver, protocolsOf, unframed } from "./frame.js";
+import { stretchesOf, xOfNumber } from "./numbering.js";
 import { goTo, runKey, runsKey } from "./page-keys.js";
 import { pathOf, Router } from "./router.js";
 import { onThemeChange } from "./settings.js";
@@ -86,7 +87,9 @@ function search(text) {
   const step = Number(text.replaceAll(",", ""));
   if (page instanceof RunPage && Number.isInteger(step) && page.view instanceof Overview) {
     const { memory } = page.view;
-    memory.setView({ ...memory.view, xKind: "step", range: [Math.max(0, step - 50), step + 50], before: [...memory.view.before, memory.view.range], pinned: step });
+    const steps = page.session.rankData?.steps.whole();
+    const x = steps ? xOfNumber(stretchesOf(steps), step, steps.x.at(-1) ?? step) : step;
+    memory.setView({ ...memory.view, xKind: "step", range: [Math.max(0, x - 50), x + 50], before: [...memory.view.before, memory.view.range], pinned: x });
     return;
   }
   router.go(`${pathOf("runs")}?q=${encodeURIComponent(text)}`);

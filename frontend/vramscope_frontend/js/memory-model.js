@@ -6,6 +6,7 @@ import * as fields from "./fields.js";
 import { age, count, inUnit, known, plural, tableUnit } from "./format.js";
 import { missingSteps, silences } from "./gaps.js";
 import { endState, HELD } from "./high-moments.js";
+import { beginsLife, numberOf, stretchesOf } from "./numbering.js";
 import { heightOf, highestRow } from "./peaks.js";
 import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
 
@@ -43,6 +44,8 @@ import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
  * @property {boolean} emulated
  * @property {boolean} dimmed
  * @property {Mark[]} marks
+ * @property {import("./phases.js").Band[]} [bands]
+ * @property {import("./charts/timeline.js").Cut[]} [cuts]
  * @property {number} samplesLost
  * @property {boolean} isWhole false while rows may still be on their way: holes say nothing yet
  * @property {Zone[]} silentZones
@@ -82,6 +85,9 @@ export function pictureOf(scene, cursor) {
       columns: composition && reading ? { end: reading.end, peak: reading.peak } : null,
       strips: stripsOf(scene, rows),
       freeText: reading && known(reading.peak.free) ? { value: inUnit(reading.peak.free, unit), unit: "free" } : null,
+      numbering: byStep ? stretchesOf(scene.steps) : [],
+      bands: scene.bands ?? [],
+      cuts: scene.cuts ?? [],
       marks: scene.marks,
       zones: [...(scene.isWhole ? gapZones(scene, source) : []), ...scene.silentZones],
       emulated: scene.emulated,
@@ -138,9 +144,9 @@ export function readingOf(scene, cursor) {
     peak: stateOf(top),
     x: source.x[at],
     peakX: source.x[top],
-    endLabel: cursor === null ? (byStep ? "Step end" : "Latest") : byStep ? `step ${count(source.x[at])}` : `+${age(source.x[at])}`,
+    endLabel: cursor === null ? (byStep ? "Step end" : "Latest") : byStep ? `step ${count(numberOf(source, at))}` : `+${age(source.x[at])}`,
     atCursor: cursor !== null,
-    peakTitle: byStep ? `highest known moment of the steps shown: step ${count(source.x[top])}` : "highest sample of the time shown",
+    peakTitle: byStep ? `highest known moment of the steps shown: step ${count(numberOf(source, top))}` : "highest sample of the time shown",
   };
 }
 
@@ -189,7 +195,7 @@ function stripsOf({ view, steps, range }, rows) {
   const allocations = { x: [], y: [], width: Math.max(byStep ? 1 : 0.1, (range[1] - range[0]) / 400) };
   for (let i = 1; i < counts.length; i++) {
     const calls = counts[i] - counts[i - 1];
-    if (calls > 0 && rows.x[i] >= range[0]) {
+    if (calls > 0 && rows.x[i] >= range[0] && !beginsLife(rows, i)) {
       allocations.x.push(rows.x[i]);
       allocations.y.push(byStep ? calls / Math.max(1, rows.x[i] - rows.x[i - 1]) : calls);
     }

@@ -36,7 +36,7 @@
 /** @typedef {{kind: "runs", runs: Run[]}} RunsEvent */
 /** @typedef {{kind: "run", run: Run}} RunChanged */
 /** @typedef {{kind: "samples", rank: number, time_ns: number[], columns: Columns}} SamplesEvent */
-/** @typedef {{kind: "steps", rank: number, step: number[], time_ns: number[], columns: Columns}} StepsEvent */
+/** @typedef {{kind: "steps", rank: number, life?: number, step_offset?: number, step: number[], time_ns: number[], columns: Columns}} StepsEvent */
 /** @typedef {{kind: "event", event: RunEvent}} MarkEvent */
 /** @typedef {{kind: "command", command: Command}} CommandEvent */
 /** @typedef {{kind: "status", rank: number, status: AgentStatus}} StatusEvent */
@@ -64,6 +64,10 @@
  * @property {number} ranks_connected
  * @property {number} fullest_rank  the rank with the highest use so far
  * @property {number | null} exit_code  the first that is not 0, else 0 where any rank told one
+ * @property {number} [ranks_live]
+ * @property {number} [ranks_lost]
+ * @property {number} [restarts]  most of any rank
+ * @property {number | null} [restarted_ns]  when the newest process that took a rank over began
  * @property {Rank[]} [ranks]  Only where one run is asked for.
  */
 
@@ -89,7 +93,13 @@
  * @property {"observe" | "control"} allow
  * @property {string[]} commands
  * @property {string} stream
- * @property {number} restarts
+ * @property {number} restarts  how often another process took it over
+ * @property {number} [reattaches]  how often the same process was attached again
+ * @property {Life[]} [lives]  oldest first; of many the newest
+ * @property {number} [restart_count]  restarts by the launcher's own count
+ * @property {number} [max_restarts]  how many it allows, 0 if none or not known
+ * @property {string} [launcher]
+ * @property {string} [job]
  * @property {number} samples_received
  * @property {number} samples_lost
  * @property {Record<string, number>} losses
@@ -97,6 +107,25 @@
  * @property {number} [steps_lost]
  * @property {number | null} step
  * @property {AgentStatus | null} status
+ */
+
+/**
+ * One process of a rank from attaching to its end.
+ * @typedef {object} Life
+ * @property {number} life  number among all of the rank, the first is 0
+ * @property {string} stream
+ * @property {"start" | "restart" | "attach" | "handover"} kind
+ * @property {string} host
+ * @property {number} pid
+ * @property {number} started_ns
+ * @property {number} last_seen_ns
+ * @property {number | null} ended_ns
+ * @property {"exit" | "detach" | "exception" | null} end_reason
+ * @property {string | null} end_text
+ * @property {number | null} exit_code
+ * @property {number | null} first_step
+ * @property {number | null} last_step
+ * @property {number} step_offset  added to its step numbers they rise over all lives
  */
 
 /**
@@ -133,9 +162,29 @@
 
 /** @typedef {{min: (number | null)[], mean: (number | null)[], max: (number | null)[]}} Bins */
 /** @typedef {{resolution_ms: number, time_ns: number[], columns: Record<string, Bins>, rank: number}} SeriesPayload */
-/** @typedef {{step: number[], time_ns: number[], columns: Columns}} StepsPayload */
+/** @typedef {{step: number[], time_ns: number[], columns: Columns, life?: number[], step_offsets?: number[]}} StepsPayload */
 /** @typedef {{name: string, unit: string, definition: string}} SeriesName */
-/** @typedef {{scopes: string[], name: string, server: {version: string, host: string, port: number}}} Session */
+/** @typedef {{scopes: string[], name: string, server: {version: string, host: string, port: number, attach_list?: boolean, found_by_jobs?: boolean}}} Session */
+
+/**
+ * A training process of the server's machine, as `vramscope ps` lists it; what is not known is null.
+ * @typedef {object} MachineJob
+ * @property {number} pid
+ * @property {string} user
+ * @property {string} command
+ * @property {string | null} python
+ * @property {string | null} torch
+ * @property {number | null} gpu_bytes
+ * @property {{index: number, uuid: string, name: string, bytes?: number | null}[]} gpus
+ * @property {boolean} attachable
+ * @property {string | null} why_not
+ * @property {string | null} fix
+ * @property {boolean} attached
+ * @property {number} workers
+ * @property {number} started_ns
+ * @property {boolean} container
+ * @property {{id: string, name: string} | null} run  the run that it is known as here
+ */
 /** @typedef {{name: string, params: Record<string, any>, ranks: number[] | "all", dry_run: boolean, deadline_s: number, id?: string}} CommandRequest */
 
 export {};

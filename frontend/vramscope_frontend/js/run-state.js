@@ -3,6 +3,8 @@
 
 import { age, count, duration, known, percent, sizeText } from "./format.js";
 
+import { standOf } from "./restarts.js";
+
 /** @typedef {import("./messages.js").Run} Run */
 /** @typedef {import("./socket.js").Link} Link */
 /** @typedef {"loading" | "disconnected" | "waiting" | "live" | "stale" | "lost" | "ended"} State */
@@ -51,6 +53,8 @@ export function pillOf({ run, link, now_ns, monotonic_ms, rate_hz = null, mayCon
   const kind = emulated && "emulated";
   const state = stateOf(run, now_ns);
   const silent_s = silence_s(run, now_ns);
+  const stand = standOf(run, now_ns);
+  if (stand?.mayComeBack && (state === "ended" || state === "lost")) return { state: "lost", shape: "ring", emulated, retry: false, text: words("Ended, may be restarted", `silent for ${age(silent_s)}`, kind) };
   switch (state) {
     case "ended":
       return { state, shape: "square", emulated, retry: false, text: words("Ended", endText(run), known(run.step) && `${count(run.step)} steps`, known(run.ended_ns) && duration((run.ended_ns - run.started_ns) / 1e9), kind) };
@@ -61,7 +65,7 @@ export function pillOf({ run, link, now_ns, monotonic_ms, rate_hz = null, mayCon
     case "stale":
       return { state, shape: "ring", emulated, retry: false, text: words(`No data for ${age(silent_s)}`, run.ranks_connected === 0 ? "agent not connected" : null, kind) };
     default:
-      return { state, shape: "dot", emulated, retry: false, text: words(emulated ? `Emulated ${sizeText(run.device_total_bytes)}` : "Live", known(run.step) && `step ${count(run.step)}`, ranksText(run), known(rate_hz) && `${Math.round(rate_hz * 10) / 10} Hz`, !mayControl && "view only") };
+      return { state, shape: "dot", emulated, retry: false, text: words(emulated ? `Emulated ${sizeText(run.device_total_bytes)}` : "Live", known(run.step) && `step ${count(run.step)}`, ranksText(run), stand?.mayComeBack ? "restarting" : null, known(rate_hz) && `${Math.round(rate_hz * 10) / 10} Hz`, !mayControl && "view only") };
   }
 }
 

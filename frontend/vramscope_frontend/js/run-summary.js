@@ -4,6 +4,7 @@ import * as fields from "./fields.js";
 import { growthOf, quantile } from "./growth.js";
 import { known } from "./format.js";
 import { limitOf } from "./limits.js";
+import { newestLifeFrom, numberOf } from "./numbering.js";
 import { outsideOf, peakOf } from "./peaks.js";
 import { rankRows, worstRank } from "./ranks-model.js";
 import { highest, lastKnown } from "./series.js";
@@ -21,7 +22,7 @@ import { highest, lastKnown } from "./series.js";
  * @property {import("./verdict.js").Peak | null} peak
  * @property {import("./ranks-model.js").RankRow[]} rows
  * @property {import("./verdict.js").WorstRank | null} worst
- * @property {number | null} firstStep
+ * @property {number | null} firstStep number of the first step of the newest process
  * @property {number} samplesLost
  * @property {number} samplesReceived
  * @property {number | null} rate_hz
@@ -46,13 +47,14 @@ export function summarize(run, shown, data, matrix) {
   const concerned = rank ? [rank] : ranks;
   const statuses = concerned.map((one) => one.status).filter((status) => status !== null);
   const worst_peak = worst && rows[0] ? rows.find((row) => row.rank === worst.rank)?.peak : null;
-  const first = data ? Math.min(data.steps.first, Infinity) : Infinity;
+  const steps = data?.steps.whole();
+  const first = steps?.x.length ? numberOf(steps, newestLifeFrom(steps)) : Infinity;
   return {
     rank,
     limit,
     rows,
     worst,
-    peak: data ? peakOf(data.steps.whole(), data.samples.whole()) : known(worst_peak) ? { used: worst_peak, usedKnown: true, step: null } : null,
+    peak: data && steps ? peakOf(steps, data.samples.whole()) : known(worst_peak) ? { used: worst_peak, usedKnown: true, step: null } : null,
     firstStep: Number.isFinite(first) ? first : null,
     samplesLost: concerned.reduce((sum, one) => sum + (one.samples_lost || 0), 0),
     samplesReceived: concerned.reduce((sum, one) => sum + (one.samples_received || 0), 0),
@@ -90,7 +92,9 @@ export function stepFacts(data, steps, high) {
   const last = (/** @type {string} */ name) => lastKnown(columns[name]) ?? lastKnown(samples.columns[name]);
   const largest = highest(columns[fields.ALLOCATED_PEAK]) ?? highest(samples.columns[fields.ALLOCATED]);
   const bySteps = high.columns[fields.ALLOCATED].some(known);
-  const durations = columns[fields.STEP_DURATION].slice(-200);
+  const newest = newestLifeFrom(all);
+  const since = newestLifeFrom(steps);
+  const durations = columns[fields.STEP_DURATION].slice(newest).slice(-200);
   const median_us = quantile(durations.slice(-20), 0.5);
   const slow_us = quantile(durations, 0.95);
   const reserved = last(fields.RESERVED);
@@ -101,11 +105,12 @@ export function stepFacts(data, steps, high) {
   return {
     bySteps,
     allocatedPeak: bySteps ? lastKnown(high.columns[fields.ALLOCATED]) : lastKnown(samples.columns[fields.ALLOCATED]),
-    largest: largest ? { value: largest.value, step: bySteps ? all.x[largest.index] : NaN } : null,
+    largest: largest ? { value: largest.value, step: bySteps ? numberOf(all, largest.index) : NaN } : null,
     reserved,
     used: used_at_end ?? reserved,
-    quietSteps: stepsSinceChange(all.x, columns[fields.DEVICE_ALLOCATIONS]),
-    growth: growthOf(steps.x, steps.columns[fields.ALLOCATED] ?? []),
+    quietSteps: stepsSinceChange(all.x.slice(newest), columns[fields.DEVICE_ALLOCATIONS]?.slice(newest)),
+    // A process that began anew warms up anew; what it reaches is no growth over the one before.
+    growth: growthOf(steps.x.slice(since).map((_, i) => numberOf(steps, since + i)), (steps.columns[fields.ALLOCATED] ?? []).slice(since)),
     stepTime_s: known(median_us) ? median_us / 1e6 : null,
     slow_s: known(slow_us) ? slow_us / 1e6 : null,
     retries: last(fields.RETRIES),

@@ -1,6 +1,7 @@
 // The list of runs as rows: state, what it says, what is left, in order of urgency. Pure.
 
 import { age, count, known, ofText, sizeText } from "./format.js";
+import { restartsText } from "./restarts.js";
 import { headroomSeverity, headroomText, silence_s, stateOf } from "./run-state.js";
 
 /** @typedef {import("./messages.js").Run} Run */
@@ -30,14 +31,18 @@ export function runRow(run, highest_used, now_ns) {
   const limit = run.device_total_bytes;
   const free = known(used) && known(limit) ? Math.max(0, limit - used) : null;
   const row = { run, state: stateOf(run, now_ns), used, limit, free, silent_s: silence_s(run, now_ns) };
-  return { ...row, says: saysOf(row) };
+  return { ...row, says: saysOf(row, now_ns) };
 }
+
+/** A restart longer ago says nothing about what the run does now. */
+const NEWS_S = 3600;
 
 /**
  * @param {Omit<RunRow, "says">} row
+ * @param {number} now_ns
  * @returns {RunRow["says"]}
  */
-function saysOf({ run, state, used, limit, free, silent_s }) {
+function saysOf({ run, state, used, limit, free, silent_s }, now_ns) {
   const on = run.emulated && known(limit) ? ` on an emulated ${sizeText(limit)} device` : "";
   const headroom = known(free) && known(limit) ? `${sizeText(free)} of head-room${on}` : "head-room not known";
   switch (state) {
@@ -54,9 +59,12 @@ function saysOf({ run, state, used, limit, free, silent_s }) {
       return { severity: "info", glyph: "○", text: "Attached; the first sample has not arrived yet" };
     default: {
       const severity = headroomSeverity(free, limit);
-      if (severity === "ok") return { severity: "ok", glyph: "✓", text: headroom };
-      if (severity === null || !known(free) || !known(limit)) return { severity: "info", glyph: "○", text: headroom };
-      return { severity, glyph: severity === "crit" ? "⬢" : "▲", text: `Tight: ${headroomText(free, limit)} of head-room${on}` };
+      const isNews = known(run.restarted_ns) && (now_ns - run.restarted_ns) / 1e9 < NEWS_S;
+      const restarted = isNews ? `; ${restartsText(run.restarts, run.restarted_ns, now_ns)}` : "";
+      if (run.ranks_lost) return { severity: severity === "crit" ? "crit" : "warn", glyph: severity === "crit" ? "⬢" : "▲", text: `${count(run.ranks_lost)} of ${count(run.world_size)} ranks lost${restarted || `; ${headroom}`}` };
+      if (severity === "ok") return { severity: "ok", glyph: "✓", text: headroom + restarted };
+      if (severity === null || !known(free) || !known(limit)) return { severity: "info", glyph: "○", text: headroom + restarted };
+      return { severity, glyph: severity === "crit" ? "⬢" : "▲", text: `Tight: ${headroomText(free, limit)} of head-room${on}${restarted}` };
     }
   }
 }

@@ -1,5 +1,6 @@
 // Tables of rows in time or step order, as plain columns. Pure: no fetching, no drawing, no clock.
 
+import { STEP } from "./fields.js";
 import { known } from "./format.js";
 
 /** @typedef {import("./messages.js").Columns} Columns */
@@ -60,7 +61,17 @@ function dropBefore(table, rows) {
   for (const name in table.columns) table.columns[name].splice(0, rows);
 }
 
+/** Column of step rows: which life of the rank they are of. */
+export const LIFE = "life_of_row";
+
 /**
+ * Columns of a table of steps: what is asked for, the number of each step, and whose it is.
+ * @param {string[]} fields
+ */
+export const stepColumns = (fields) => [...fields, STEP, LIFE];
+
+/**
+ * `x` goes on through all lives of a rank, whatever they number their steps.
  * @param {StepsPayload} payload
  * @param {string[]} fields
  * @param {number} origin_ns
@@ -68,8 +79,10 @@ function dropBefore(table, rows) {
  * @returns {Table}
  */
 export function tableFromSteps(payload, fields, origin_ns, points) {
-  const table = emptyTable(fields);
-  appendRows(table, payload.step, payload.time_ns.map((ns) => (ns - origin_ns) / 1e9), payload.columns, Infinity);
+  const table = emptyTable(stepColumns(fields));
+  const lives = payload.life ?? payload.step.map(() => 0);
+  const xs = payload.step.map((step, i) => (known(step) ? step + (payload.step_offsets?.[lives[i]] ?? 0) : -Infinity));
+  appendRows(table, xs, payload.time_ns.map((ns) => (ns - origin_ns) / 1e9), { ...payload.columns, [STEP]: payload.step, [LIFE]: lives }, Infinity);
   const rows = table.x.length;
   const span = rows > 1 ? table.x[rows - 1] - table.x[0] + 1 : rows;
   table.binWidth = span > points ? span / rows : 0;

@@ -2,7 +2,9 @@
 // what is known; nothing here judges leaks or fragmentation.
 
 import { age, clock, count, day, duration, gib, known, ofText, plural, sizeText } from "./format.js";
+import { recentRestart, standOf, turnText } from "./restarts.js";
 import { headroomSeverity, headroomText } from "./run-state.js";
+import { standVerdict } from "./stand-verdict.js";
 
 /** @typedef {import("./messages.js").Run} Run */
 /** @typedef {import("./messages.js").Rank} Rank */
@@ -32,6 +34,8 @@ const SCOPE = "Only head-room is judged here, not leaks or fragmentation.";
  */
 export function verdictOf(seen) {
   const { pill } = seen;
+  const stand = pill.state === "disconnected" || pill.state === "stale" ? null : standOf(seen.run, seen.now_ns);
+  if (stand) return standVerdict(seen.run, stand, seen.now_ns, alsoTight(seen));
   switch (pill.state) {
     case "disconnected":
       return {
@@ -52,6 +56,17 @@ export function verdictOf(seen) {
     default:
       return alive(seen);
   }
+}
+
+/**
+ * Head-room, where something more urgent makes the sentence.
+ * @param {Parameters<typeof verdictOf>[0]} seen
+ */
+function alsoTight({ run, worst, peak, limit_bytes }) {
+  const free = worst && worst.ranks > 1 ? worst.free : peak && known(limit_bytes) ? Math.max(0, limit_bytes - peak.used) : null;
+  const severity = headroomSeverity(free, limit_bytes);
+  if (run.state !== "live" || !known(free) || !known(limit_bytes) || severity === "ok" || severity === null) return "";
+  return `${headroomText(free, limit_bytes)} of head-room at the peak so far.`;
 }
 
 /**
@@ -205,7 +220,9 @@ function peakLine(peak, limit_bytes) {
 function secondLine(seen, evidence) {
   if (seen.viewOnly) return seen.viewOnly;
   const words = seen.run.emulated ? "No GPU here: tensors of the real script run through a model of the allocator. Times are those of the CPU." : SCOPE;
-  return [evidence, seen.samplesLost > 0 ? lossText(seen.samplesLost).trim() : words].filter(Boolean).join(" ");
+  const restart = recentRestart(seen.run, seen.now_ns);
+  const news = restart && `${turnText(restart, seen.run.world_size)}, ${age((seen.now_ns - restart.time_ns) / 1e9)} ago.`;
+  return [evidence, news || (seen.samplesLost > 0 ? lossText(seen.samplesLost).trim() : words)].filter(Boolean).join(" ");
 }
 
 /** @param {number} lost */

@@ -25,8 +25,10 @@ class LifeOffset(NamedTuple):
 def kinds(lives: Sequence[StreamRecord]) -> list[Kind]:
     """How each life began: ``start`` as the first, ``attach`` as the same process again,
     ``handover`` from one that let go of the rank, ``restart`` after one that ended."""
-    found: list[Kind] = ["start"] if lives else []
-    found += [_kind(before, after.info) for before, after in pairwise(lives)]
+    found: list[Kind] = []
+    if lives:
+        found.append("start")
+    found.extend(_kind(before, after.info) for before, after in pairwise(lives))
     return found
 
 

@@ -33,18 +33,31 @@ export function sizeTicks(top, unit, most = 7) {
 }
 
 /**
- * Whole steps.
+ * Whole steps, by the numbers that each life of the rank gives them.
  * @param {number} x0
  * @param {number} x1
+ * @param {import("../numbering.js").Stretch[]} [stretches]
  * @param {number} [most]
  */
-export function stepTicks(x0, x1, most = 7) {
+export function stepTicks(x0, x1, stretches = [], most = 7) {
   const step = Math.max(1, niceStep(Math.max(1, (x1 - x0) / most)));
+  /** @type {number[]} */
   const tickvals = [];
-  // Not at the very left: the label would run into those of the vertical axis.
-  const from = x0 + 0.03 * (x1 - x0);
-  for (let value = Math.ceil(from / step) * step; value <= x1; value += step) if (Number.isInteger(value)) tickvals.push(value);
-  return { tickvals, ticktext: tickvals.map((value) => count(value)) };
+  /** @type {string[]} */
+  const ticktext = [];
+  const lives = stretches.length ? stretches : [{ x: -Infinity, offset: 0 }];
+  lives.forEach(({ x, offset }, i) => {
+    // Not at the very left: the label would run into those of the vertical axis.
+    const from = Math.max(x0 + 0.03 * (x1 - x0), i === 0 ? -Infinity : x);
+    const to = Math.min(x1, (lives[i + 1]?.x ?? Infinity) - 1);
+    for (let number = Math.ceil((from - offset) / step) * step; number + offset <= to; number += step) {
+      const value = number + offset;
+      if (number < 0 || !Number.isInteger(value) || value - (tickvals.at(-1) ?? -Infinity) < 0.5 * step) continue;
+      tickvals.push(value);
+      ticktext.push(count(number));
+    }
+  });
+  return { tickvals, ticktext };
 }
 
 /**

@@ -23,7 +23,7 @@ export function timelineLayout(tokens, model, width_px, height_px) {
   const top = (model.limit?.bytes ?? model.highest * 1.1) / model.unit.bytes || 1;
   const hasColumns = model.columns !== null;
   const main = mainDomain(model.envelope === null);
-  const xTicks = model.xKind === "step" ? stepTicks(...model.range) : clockTicks(...model.range, model.origin_ns);
+  const xTicks = model.xKind === "step" ? stepTicks(...model.range, model.numbering) : clockTicks(...model.range, model.origin_ns);
   const axis = { fixedrange: true, zeroline: false, showgrid: false, ticks: /** @type {const} */ ("") };
   return {
     ...baseLayout(tokens),

@@ -5,6 +5,7 @@
 import { el, fillWhenChanged } from "../dom.js";
 import { reducedMotion } from "../settings.js";
 import { geometryOf, toPixel, toX } from "./geometry.js";
+import { drawBands, drawCuts, placeBands } from "./lane.js";
 import { loadPlotly } from "./plotly.js";
 import { attachPointer } from "./pointer.js";
 import { readTokens, STATIC } from "./theme.js";
@@ -17,6 +18,7 @@ import { timelineTraces } from "./timeline-traces.js";
 /** @typedef {{least: number[], median: number[], most: number[], worst: number[], worstRank: number}} Envelope */
 /** @typedef {{x: number, kind: string, glyph: string, title: string}} Mark */
 /** @typedef {{x0: number, x1: number, text: string, quiet: boolean}} Zone */
+/** A place where the rank went on as another process. @typedef {{x: number, text: string}} Cut */
 
 /**
  * What one redraw shows. Values are bytes; unknown is NaN.
@@ -34,6 +36,9 @@ import { timelineTraces } from "./timeline-traces.js";
  * @property {{end: Composition, peak: Composition} | null} columns
  * @property {{stepTime: {x: number[], y: number[]} | null, allocations: {x: number[], y: number[], width: number} | null}} strips
  * @property {{value: string, unit: string} | null} freeText
+ * @property {import("../numbering.js").Stretch[]} numbering what steps are called along the axis
+ * @property {import("../phases.js").Band[]} bands
+ * @property {Cut[]} cuts
  * @property {Mark[]} marks
  * @property {Zone[]} zones
  * @property {boolean} emulated
@@ -62,8 +67,10 @@ export class Timeline {
     this.brush = el("div", { class: "brush", hidden: true });
     this.surface = el("div", { class: "surface", tabindex: 0, role: "slider", "aria-label": "Cursor of the memory chart" });
     this.marks = el("div", { class: "marks" });
+    this.bands = el("div", { class: "bands" });
+    this.cuts = el("div", {});
     host.classList.add("timeline");
-    host.replaceChildren(this.figure, this.zones, this.surface, this.brush, this.cursor, this.chip, this.marks);
+    host.replaceChildren(this.figure, this.zones, this.cuts, this.surface, this.brush, this.cursor, this.chip, this.bands, this.marks);
     /** @type {TimelineModel | null} */
     this.model = null;
     this.tokens = readTokens();
@@ -159,6 +166,9 @@ export class Timeline {
         button.style.left = `${mark.px}px`;
         return button;
       }));
+    this.bands.style.top = `${geometry.marksTop + 2}px`;
+    drawBands(this.bands, placeBands(model.bands, geometry, model.range, grouped.map((mark) => mark.px)));
+    drawCuts(this.cuts, model.cuts, geometry, model.range);
     this.zones.replaceChildren(...model.zones.map((zone) => this.zoneElement(zone, model, geometry)));
     this.surface.setAttribute("aria-valuemin", String(Math.round(model.range[0])));
     this.surface.setAttribute("aria-valuemax", String(Math.round(model.range[1])));

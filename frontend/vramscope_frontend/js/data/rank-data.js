@@ -2,8 +2,9 @@
 
 import { api } from "../api.js";
 import { LIVE_POINTS, pointsWanted } from "../downsampling.js";
-import { SAMPLE_FIELDS, STEP_FIELDS } from "../fields.js";
-import { tableFromSeries, tableFromSteps, xAtTime } from "../series.js";
+import { SAMPLE_FIELDS, STEP, STEP_FIELDS } from "../fields.js";
+import { piecesOf, stretchesOf } from "../numbering.js";
+import { LIFE, stepColumns, tableFromSeries, tableFromSteps, xAtTime } from "../series.js";
 import { highMoments } from "../high-moments.js";
 import { LayeredTable } from "./layered-table.js";
 
@@ -33,7 +34,7 @@ export class RankData {
     this.rank = rank;
     this.origin_ns = origin_ns;
     this.onChange = onChange;
-    this.steps = new LayeredTable(STEP_FIELDS, RECENT_ROWS);
+    this.steps = new LayeredTable(stepColumns(STEP_FIELDS), RECENT_ROWS);
     this.samples = new LayeredTable(SAMPLE_FIELDS, RECENT_ROWS);
     this.loaded = false;
     /** @type {Error | null} */
@@ -48,8 +49,10 @@ export class RankData {
     this.isWhole = true;
     this.hearsLive = false;
     this.seam_timer = 0;
-    /** Newest rows that were fetched: step, and seconds of the sample. */
+    /** Newest rows that were fetched: place on the axis of steps, and seconds of the sample. */
     this.fetched = { step: 0, t: 0 };
+    /** What the step numbers of each life are shifted by on the axis. @type {Map<number, number>} */
+    this.offsets = new Map();
     /** @type {{key: string, table: import("../series.js").Table} | null} */
     this.highs = null;
   }
@@ -140,15 +143,30 @@ export class RankData {
     await Promise.all(wanted);
   }
 
+  /** The lives of this rank on the axis of steps, also those that have no row here yet. */
+  get stretches() {
+    const found = stretchesOf(this.steps.whole());
+    const newest = found.at(-1)?.life ?? -1;
+    const more = [...this.offsets].filter(([life]) => life > newest).sort(([a], [b]) => a - b);
+    return [...found, ...more.map(([life, offset]) => ({ x: offset + 1, life, offset }))];
+  }
+
   /**
-   * @param {number | null} start
-   * @param {number | null} end
+   * @param {number | null} x0
+   * @param {number | null} x1
    * @param {number} points
    * @param {AbortSignal} signal
    */
-  async fetchSteps(start, end, points, signal) {
-    const payload = await api.steps(this.run, { fields: STEP_FIELDS, rank: this.rank, start, end, points }, signal);
-    return tableFromSteps(payload, STEP_FIELDS, this.origin_ns, points);
+  async fetchSteps(x0, x1, points, signal) {
+    const wanted = { fields: STEP_FIELDS, rank: this.rank, points };
+    const whole = x0 === null && x1 === null;
+    const pieces = whole || this.offsets.size < 2 ? [] : piecesOf(this.stretches, x0, x1);
+    const first = this.offsets.values().next().value ?? 0;
+    const payloads = await Promise.all(pieces.length
+      ? pieces.map((piece) => api.steps(this.run, { ...wanted, ...piece }, signal))
+      : [api.steps(this.run, { ...wanted, start: x0 === null ? null : x0 - first, end: x1 === null ? null : x1 - first }, signal)]);
+    if (this.takeOffsets(payloads.at(-1)?.step_offsets ?? []) && !whole) void this.reload();
+    return tableFromSteps(joined(payloads), STEP_FIELDS, this.origin_ns, points);
   }
 
   /**
@@ -163,9 +181,32 @@ export class RankData {
     return tableFromSeries(payload, SAMPLE_FIELDS, this.origin_ns);
   }
 
+  /**
+   * Note where the lives lie. True when one that has rows moved: the life before it turned out to be
+   * longer, since what it had left came late.
+   * @param {(number | undefined)[]} offsets by life
+   */
+  takeOffsets(offsets) {
+    let moved = false;
+    offsets.forEach((offset, life) => {
+      if (offset === undefined) return;
+      const before = this.offsets.get(life);
+      moved ||= before !== undefined && before !== offset && this.stretches.some((one) => one.life === life);
+      this.offsets.set(life, offset);
+    });
+    return moved;
+  }
+
   /** @param {StepsEvent} event */
   takeSteps(event) {
-    this.steps.addLive(event.step, event.time_ns.map((ns) => (ns - this.origin_ns) / 1e9), event.columns);
+    const { life = 0, step_offset = 0 } = event;
+    const offsets = [];
+    offsets[life] = step_offset;
+    if (this.takeOffsets(offsets)) {
+      void this.reload();
+      return;
+    }
+    this.steps.addLive(event.step.map((step) => step + step_offset), event.time_ns.map((ns) => (ns - this.origin_ns) / 1e9), { ...event.columns, [STEP]: event.step, [LIFE]: event.step.map(() => life) });
     this.heard(this.steps);
     this.onChange();
   }
@@ -232,4 +273,24 @@ export class RankData {
     this.refining = null;
     this.onChange();
   }
+}
+
+/**
+ * Answers for one life after the other as one.
+ * @param {import("../messages.js").StepsPayload[]} payloads
+ * @returns {import("../messages.js").StepsPayload}
+ */
+function joined(payloads) {
+  const [first] = payloads;
+  if (payloads.length === 1) return first;
+  /** @type {import("../messages.js").Columns} */
+  const columns = {};
+  for (const name in first.columns) columns[name] = payloads.flatMap((one) => one.columns[name] ?? one.step.map(() => null));
+  return {
+    step: payloads.flatMap((one) => one.step),
+    time_ns: payloads.flatMap((one) => one.time_ns),
+    life: payloads.flatMap((one) => one.life ?? one.step.map(() => 0)),
+    step_offsets: payloads.at(-1)?.step_offsets,
+    columns,
+  };
 }

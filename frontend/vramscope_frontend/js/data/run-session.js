@@ -3,6 +3,7 @@
 import { api } from "../api.js";
 import { DEVICE_USED, LIVE_FIELDS, OVERVIEW_FIELDS, RESERVED } from "../fields.js";
 import { known } from "../format.js";
+import { PhaseLog } from "../phases.js";
 import { Store } from "../store.js";
 import { RankData } from "./rank-data.js";
 import { RankMatrix } from "./rank-matrix.js";
@@ -36,6 +37,7 @@ export class RunSession {
     this.rankData = null;
     /** @type {RankMatrix | null} */
     this.matrix = null;
+    this.phases = new PhaseLog();
     /** When data arrived last, by the server's clock. */
     this.heard_ns = 0;
     this.closed = false;
@@ -87,11 +89,31 @@ export class RunSession {
       onError: (error) => this.store.set({ error: new Error(error.message) }),
       onResubscribed: () => {
         void this.load();
+        void this.loadPhases(rank);
         void this.rankData?.reload();
       },
     });
     void this.rankData?.load();
+    void this.loadPhases(rank);
     this.changed();
+  }
+
+  /**
+   * Phases of the rank that is shown. Ranks of one job go through the same: the first stands for all.
+   * @param {number | null} rank
+   */
+  async loadPhases(rank) {
+    try {
+      this.phases.take(await api.phases(this.id, rank ?? this.firstRank));
+      if (!this.closed) this.changed();
+    } catch (error) {
+      // The chart is whole without its bands; the feed brings those that begin from now on.
+      console.warn("phases", error);
+    }
+  }
+
+  get firstRank() {
+    return this.store.state.run?.ranks?.[0]?.rank ?? 0;
   }
 
   changed() {
@@ -113,7 +135,10 @@ export class RunSession {
         if (event.rank === this.rankData?.rank) this.rankData.takeSteps(event);
         break;
       case "event":
-        this.store.set({ events: mergeEvents(this.store.state.events, [event.event]) });
+        if (event.event.kind === "phase") {
+          this.phases.take([event.event]);
+          this.changed();
+        } else this.store.set({ events: mergeEvents(this.store.state.events, [event.event]) });
         break;
       case "command":
         this.store.set({ commands: mergeCommands(this.store.state.commands, [event.command]) });

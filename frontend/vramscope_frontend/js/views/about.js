@@ -3,6 +3,7 @@
 import { api } from "../api.js";
 import { el, fillWhenChanged } from "../dom.js";
 import { clockWithUtc, count, exactBytes, known, sizeText } from "../format.js";
+import { livesTable, restartsLine } from "./lives.js";
 import { dataTable, failedPart, panel } from "./parts.js";
 
 /** @typedef {import("./run-page.js").RunPage} RunPage */
@@ -15,6 +16,7 @@ export class About {
     this.page = page;
     this.cost = el("div", { class: "body rank-list" });
     this.losses = el("div", { class: "body" });
+    this.lives = el("div", { class: "body rank-list" });
     this.versions = el("div", { class: "body" });
     this.rights = el("div", { class: "body" });
     this.devices = el("div", { class: "body rank-list" });
@@ -24,7 +26,7 @@ export class About {
     wide.classList.add("wide");
     const names = panel("What the numbers mean", [], this.series);
     names.classList.add("wide");
-    const left = el("div", { class: "rail" }, panel("Losses", [], this.losses), panel("Devices", [], this.devices), panel("This run", [], this.identity));
+    const left = el("div", { class: "rail" }, panel("Losses", [], this.losses), panel("Restarts", [], this.lives), panel("Devices", [], this.devices), panel("This run", [], this.identity));
     const right = el("div", { class: "rail" }, panel("Rights", [], this.rights), panel("Versions", [], this.versions));
     this.element = el("div", { class: "columns" }, wide, left, right, names);
     void this.loadNames();
@@ -49,14 +51,16 @@ export class About {
       dataTable(["Rank", ">Rate, Hz", ">CPU, % of a core", ">Waiting in memory", ">Waiting on disk", ">Errors swallowed", ">Samples", ">Steps", "Notes"],
         ranks.map(({ rank, status, samples_received, steps_received }) => [String(rank), status ? String(Math.round(status.rate_hz * 10) / 10) : "–", status ? (status.cost_fraction * 100).toFixed(2) : "–", status ? sizeText(status.outbox_bytes ?? 0) : "–", status ? sizeText(status.spool_bytes ?? 0) : "–", status ? count(status.guard_errors ?? 0) : "–", count(samples_received), count(steps_received), (status?.notes ?? []).join("; ") || "none"]), "Cost of watching by rank"),
     ]);
-    this.fill(this.losses, ranks.map((rank) => [rank.samples_lost, rank.losses, rank.restarts]), () => this.lossLines(ranks));
+    this.fill(this.losses, ranks.map((rank) => [rank.samples_lost, rank.losses]), () => this.lossLines(ranks));
+    const line = restartsLine(run, this.page.app.clock.now_ns());
+    this.fill(this.lives, [line, ranks.map((rank) => [rank.state, rank.lives])], () => [el("p", { class: "ink2" }, line), livesTable(run)]);
     this.fill(this.rights, [this.page.app.scopes, ranks.map((rank) => [rank.allow, rank.commands])], () => this.rightLines(ranks));
     this.fill(this.devices, ranks.map((rank) => rank.devices), () => [
       dataTable(["Rank", "Device", "Name", ">Memory", "UUID"], ranks.flatMap((rank) => rank.devices.map((device) => [String(rank.rank), device.emulated ? "emulated" : `cuda:${device.index}`, device.name, el("span", { title: exactBytes(device.total_bytes) }, sizeText(device.total_bytes) + (known(device.limit_bytes) ? `, limited to ${sizeText(device.limit_bytes)}` : "")), el("code", {}, device.uuid || "–")])), "Devices"),
     ]);
     this.fill(this.versions, [ranks.map((rank) => rank.software), this.page.app.session], () => this.versionLines(ranks));
     this.fill(this.identity, [run.id, run.name, ranks.length], () => [
-      el("dl", { class: "facts" }, ...[["Name", run.name], ["Id", el("code", {}, run.id)], ["Script", run.script || "not known"], ["User", run.user || "not known"], ["Started", clockWithUtc(run.started_ns)], ["Hosts", [...new Set(ranks.map((rank) => rank.host))].slice(0, 8).join(", ")], ["Processes", ranks.slice(0, 8).map((rank) => `rank ${rank.rank}: pid ${rank.pid}`).join(", ") + (ranks.length > 8 ? ", …" : "")]].flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+      el("dl", { class: "facts" }, ...[["Name", run.name], ["Id", el("code", {}, run.id)], ["Script", run.script || "not known"], ["User", run.user || "not known"], ["Started", clockWithUtc(run.started_ns)], ["Launcher", launcherText(ranks)], ["Hosts", [...new Set(ranks.map((rank) => rank.host))].slice(0, 8).join(", ")], ["Processes", ranks.slice(0, 8).map((rank) => `rank ${rank.rank}: pid ${rank.pid}`).join(", ") + (ranks.length > 8 ? ", …" : "")]].flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     ]);
   }
 
@@ -75,11 +79,9 @@ export class About {
    */
   lossLines(ranks) {
     const reasons = ranks.flatMap((rank) => Object.entries(rank.losses ?? {}).filter(([, lost]) => lost > 0).map(([reason, lost]) => [String(rank.rank), reason, count(lost)]));
-    const restarts = ranks.reduce((sum, rank) => sum + rank.restarts, 0);
     const total = ranks.reduce((sum, rank) => sum + rank.samples_lost, 0);
     return [
       total === 0 && reasons.length === 0 ? el("p", { class: "empty-line" }, "Nothing was lost: every sample that was taken is stored.") : dataTable(["Rank", "Reason", ">Lost"], reasons.length ? reasons : [["all", "not said", count(total)]], "Losses"),
-      restarts > 0 ? el("p", { class: "ink2" }, `The agents attached again ${count(restarts)} times.`) : null,
     ];
   }
 
@@ -105,4 +107,10 @@ export class About {
     if (server) rows.push(["vramscope server", `${server.version} on ${server.host}:${server.port}`]);
     return [dataTable(["Software", "Version"], rows, "Versions")];
   }
+}
+
+/** @param {Rank[]} ranks */
+function launcherText(ranks) {
+  const names = [...new Set(ranks.flatMap((rank) => [rank.launcher, rank.job]).filter(Boolean))];
+  return names.length ? names.join(", ") : "none, or not known";
 }

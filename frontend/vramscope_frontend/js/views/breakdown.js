@@ -57,8 +57,10 @@ export class Breakdown {
     this.undivided = el("span", {});
     this.body = el("tbody", {});
     this.sums = el("tbody", {});
+    this.phase = el("td", { colspan: 2 });
+    this.phaseRow = el("tbody", { hidden: true }, el("tr", {}, el("td", { title: "What the rank was doing: training, or what interrupted it." }, "Phase"), this.phase));
     this.note = el("p", { class: "breakdown-note" });
-    this.element = el("div", { class: "breakdown-wrap" }, el("table", { class: "breakdown" }, el("thead", {}, el("tr", {}, this.unitHead, this.endHead, this.peakHead)), this.body, this.sums), this.note);
+    this.element = el("div", { class: "breakdown-wrap" }, el("table", { class: "breakdown" }, el("thead", {}, el("tr", {}, this.unitHead, this.endHead, this.peakHead)), this.body, this.sums, this.phaseRow), this.note);
     this.build();
   }
 
@@ -101,8 +103,12 @@ export class Breakdown {
    * @param {Reading | null} reading
    * @param {{name: string, bytes: number}} unit
    * @param {boolean} byStep
+   * @param {string | null} [phase] what the rank was doing at the cursor
    */
-  show(reading, unit, byStep) {
+  show(reading, unit, byStep, phase = null) {
+    this.phaseRow.hidden = phase === null;
+    setText(this.phase, phase ?? "");
+    setAttribute(this.phase, "title", phase);
     setText(this.unitHead, unit.name);
     setText(this.endHead, reading?.endLabel ?? (byStep ? "Step end" : "Latest"));
     this.endHead.classList.toggle("at", reading?.atCursor ?? false);

@@ -2,10 +2,12 @@
 
 import { Timeline } from "../charts/timeline.js";
 import { el, setAttribute } from "../dom.js";
-import { sizeText } from "../format.js";
+import { PHASE } from "../fields.js";
+import { known, sizeText } from "../format.js";
 import { pictureOf, readingOf } from "../memory-model.js";
 import * as moves from "../memory-view.js";
-import { emptyTable, indexAt } from "../series.js";
+import { phaseAt, phasesWithin } from "../phases.js";
+import { emptyTable, indexAt, isRolledUp } from "../series.js";
 import { Breakdown } from "./breakdown.js";
 import { chartTable } from "./chart-table.js";
 import { LineLegend } from "./line-legend.js";
@@ -183,9 +185,10 @@ export class MemoryPanel {
     const cursor = this.pointed ?? this.view.pinned;
     this.showSide();
     const reading = this.view.rank === null ? null : readingOf({ ...scene, range: model.range }, cursor);
-    if (this.view.drawn === "composition") this.breakdown.show(reading, model.unit, this.view.xKind === "step");
+    const phase = cursor === null ? null : phaseOf(scene, this.view, cursor);
+    if (this.view.drawn === "composition") this.breakdown.show(reading, model.unit, this.view.xKind === "step", phase);
     else this.legend.show(model, cursor, cursor !== null && reading ? reading.endLabel : this.view.xKind === "step" ? "Last step" : "Latest");
-    this.timeline.showCursor(cursor, cursor === null ? [] : chipOf({ cursor, reading, model, byStep: this.view.xKind === "step", height_bytes: this.pointed === null ? null : this.timeline.bytesAt(this.pointed_py ?? 0) }), this.pointed === null ? null : this.pointed_py);
+    this.timeline.showCursor(cursor, cursor === null ? [] : chipOf({ cursor, reading, model, phase, byStep: this.view.xKind === "step", height_bytes: this.pointed === null ? null : this.timeline.bytesAt(this.pointed_py ?? 0) }), this.pointed === null ? null : this.pointed_py);
     setAttribute(this.timeline.surface, "aria-valuenow", cursor === null ? Math.round(model.range[1]) : Math.round(cursor));
     setAttribute(this.timeline.surface, "aria-valuetext", reading ? `${reading.endLabel}: allocated ${sizeText(reading.end.allocated)}, reserved ${sizeText(reading.end.reserved)}` : null);
   }
@@ -252,4 +255,24 @@ export class MemoryPanel {
     const reading = scene && this.view.rank !== null ? readingOf(scene, null) : null;
     if (reading) this.setView({ ...this.view, pinned: reading.peakX });
   }
+}
+
+/**
+ * What the rank was doing at the cursor: at that moment, or between the end of the step before and
+ * the end of this one.
+ * @param {NonNullable<ReturnType<SceneSource>>} scene
+ * @param {MemoryView} view
+ * @param {number} cursor
+ * @returns {string | null}
+ */
+function phaseOf({ session, steps, samples, origin_ns }, view, cursor) {
+  const stretches = session.phases.of(view.rank ?? session.firstRank);
+  const codes = samples.columns[PHASE] ?? [];
+  const at_ns = (/** @type {number} */ t) => origin_ns + t * 1e9;
+  if (view.xKind === "time" || view.rank === null) {
+    const index = indexAt(samples.x, cursor);
+    return phaseAt(stretches, at_ns(cursor), index < 0 || isRolledUp(samples, index) ? null : codes[index]);
+  }
+  const index = indexAt(steps.x, Math.round(cursor));
+  return index < 1 ? null : phasesWithin(stretches, at_ns(steps.t[index - 1]), at_ns(steps.t[index]), codes.some(known));
 }

@@ -3,9 +3,12 @@
 import { el, fillWhenChanged } from "../dom.js";
 import { age, count, known, sizeText } from "../format.js";
 import { takenBack } from "../commands/effects.js";
-import { happenings, marksOf } from "../marks.js";
+import { happenings, marksOf, phaseHappenings, turnings } from "../marks.js";
 import { queryFromView, shownRange, viewFromQuery } from "../memory-view.js";
 import { deviceText, devicesText } from "../limits.js";
+import { numberAt, stretchesOf, xOfMoment } from "../numbering.js";
+import { bandsOf } from "../phases.js";
+import { turnsOf, turnText } from "../restarts.js";
 import { silence_s } from "../run-state.js";
 import { stepFacts } from "../run-summary.js";
 import { emptyTable, rowsBetween, takeRows, xAtTime } from "../series.js";
@@ -75,6 +78,8 @@ export class Overview {
     const quiet = silent ? Math.min((probe[1] - probe[0]) * 0.16, seen.xKind === "time" ? silent_s : silent_s * stepsPerSecond(rows)) : 0;
     const range = shownRange(seen, rows, last + quiet);
     const whole = data?.[seen.xKind === "step" ? "steps" : "samples"];
+    const steps = data?.steps.whole() ?? NOTHING;
+    const placeOfTime = (/** @type {number} */ t) => (seen.xKind === "time" ? t : xAtTime(steps, t));
     return {
       session,
       ranks: run.world_size,
@@ -89,10 +94,12 @@ export class Overview {
       origin_ns: run.started_ns,
       emulated: run.emulated,
       dimmed: silent,
-      marks: marksOf(happenings(session.store.state.events, session.store.state.commands, run.world_size).filter((one) => one.rank === null || view.rank === null || one.rank === view.rank), seen.xKind, run.started_ns, (t) => xAtTime(data?.steps.whole() ?? NOTHING, t)),
+      marks: marksOf(happenings(session.store.state.events, session.store.state.commands, run.world_size, turnings(run)).filter((one) => one.rank === null || view.rank === null || one.rank === view.rank), seen.xKind, run.started_ns, (t) => xAtTime(steps, t), (step, t) => xOfMoment(steps, step, t)),
+      bands: bandsOf(session.phases.of(view.rank ?? session.firstRank), run.started_ns, placeOfTime, data?.samples.last ?? rows.t.at(-1) ?? 0),
+      cuts: this.cuts(run, seen, steps),
       samplesLost: summary.samplesLost,
       isWhole: data?.isWhole ?? true,
-      silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: pill.state === "lost" ? `silent since ${seen.xKind === "step" ? `step ${count(last)}` : `${age(silent_s)} ago`}` : "no data" }] : [],
+      silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: pill.state === "lost" ? `silent since ${seen.xKind === "step" ? `step ${count(numberAt(stretchesOf(steps), last))}` : `${age(silent_s)} ago`}` : "no data" }] : [],
       context: summary.rank ? deviceText(summary.rank) : devicesText(run),
       summary: `Memory over ${seen.xKind === "step" ? "steps" : "time"}: ${whole?.isEmpty ? "no data yet" : `${this.page.verdict?.sentence ?? ""}`}`,
     };
@@ -111,7 +118,25 @@ export class Overview {
     this.memory.changed();
     this.receipt.update();
     this.showTodo(facts);
-    showHappenings(this.eventsBody, happenings(session.store.state.events, session.store.state.commands, run.world_size), 8);
+    const more = [...turnings(run), ...phaseHappenings(session.phases.of(this.shownRank ?? session.firstRank))];
+    showHappenings(this.eventsBody, happenings(session.store.state.events, session.store.state.commands, run.world_size, more), 8);
+  }
+
+  /**
+   * Where another process took over: along the axis of steps the first place that is not the old one's.
+   * @param {import("../messages.js").Run} run
+   * @param {MemoryView} view
+   * @param {import("../series.js").Table} steps
+   * @returns {import("../charts/timeline.js").Cut[]}
+   */
+  cuts(run, view, steps) {
+    const turns = turnsOf(run).filter((turn) => turn.kind === "restart" && (view.rank === null || turn.changes.some((one) => one.rank === view.rank)));
+    const stretches = stretchesOf(steps);
+    return turns.flatMap((turn) => {
+      const life = turn.changes.find((one) => one.rank === view.rank)?.after.life;
+      const x = view.xKind === "time" ? (turn.time_ns - run.started_ns) / 1e9 : stretches.find((one) => one.life === life)?.x;
+      return x === undefined ? [] : [{ x: view.xKind === "step" ? x - 0.5 : x, text: turnText(turn, run.world_size) }];
+    });
   }
 
   /** @param {import("../data/rank-data.js").RankData} data */
@@ -148,7 +173,9 @@ export class Overview {
     const { behind } = this.memory;
     const [from, to] = view.range;
     const unit = view.xKind === "step" && view.rank !== null;
-    const what = unit ? `Looking at steps ${count(Math.round(from))} to ${count(Math.round(to))}.` : `Looking at ${age(to - from)} of the run.`;
+    const stretches = unit ? stretchesOf(this.page.session.rankData?.steps.whole() ?? NOTHING) : [];
+    const number = (/** @type {number} */ x) => count(numberAt(stretches, Math.round(x)));
+    const what = unit ? `Looking at steps ${number(from)} to ${number(to)}.` : `Looking at ${age(to - from)} of the run.`;
     return { what, link: this.page.session.run?.state === "live" ? `back to live${behind > 0 ? (unit ? `, ${count(behind)} ${behind === 1 ? "step" : "steps"} behind` : `, ${age(behind)} behind`) : ""}` : "back to the end" };
   }
 }

@@ -4,6 +4,7 @@ import { Heatmap } from "../charts/heatmap.js";
 import { readTokens } from "../charts/theme.js";
 import { el, fillWhenChanged, setAttribute } from "../dom.js";
 import { clock, count, exactBytes, gib, gibChange, known, percent, plural, sizeText } from "../format.js";
+import { isGone, lastWords, restartedAt, restartsText } from "../restarts.js";
 import { headroomSeverity } from "../run-state.js";
 import { dataTable, failedPart, panel, Segmented } from "./parts.js";
 
@@ -122,7 +123,7 @@ export class Ranks {
     const { t, used } = session.matrix.picture(240);
     const rowOf = (/** @type {RankRow} */ row) => ({
       rank: row.rank,
-      label: this.sort === "host" ? `${row.info.host}:${row.info.local_rank}` : `rank ${row.rank}`,
+      label: `${isGone(row.info) ? "✕ " : ""}${this.sort === "host" ? `${row.info.host}:${row.info.local_rank}` : `rank ${row.rank}`}`,
       free: row.free,
       severity: headroomSeverity(row.free, row.limit),
       values: (used.get(row.rank) ?? []).map((bytes) => (known(bytes) && known(row.limit) ? Math.max(0, (row.limit - bytes) / row.limit) : null)),
@@ -184,14 +185,15 @@ export class Ranks {
   /** @param {RankRow[]} rows */
   showLook(rows) {
     const bad = rows.filter((row) => row.isOutlier || ["crit", "warn"].includes(headroomSeverity(row.free, row.limit) ?? "") || row.info.state !== "live");
-    const shown = bad.slice(0, 8);
+    // Who is gone comes first: head-room of a process that is no more is only what it had.
+    const shown = [...bad].sort((a, b) => Number(isGone(b.info)) - Number(isGone(a.info))).slice(0, 8);
     const rest = rows.filter((row) => !shown.includes(row)).map((row) => row.free).filter(known);
     fillWhenChanged(this.look, JSON.stringify(shown.map((row) => [row.rank, gib(row.free), row.info.state])) + rest.length, () => {
       if (shown.length === 0) return [el("p", { class: "empty-line" }, `None: all ${rows.length} ranks are live, above 5 % of head-room and within 3 deviations of the median.`)];
       const lines = shown.map((row) => {
         const severity = headroomSeverity(row.free, row.limit);
-        const why = row.info.state !== "live" ? row.info.state : row.isOutlier ? "less than the others" : "little left";
-        return [el("span", { class: severity === "crit" ? "crit" : "warn" }, `▲ ${row.rank}`), `${row.info.host}:${row.info.local_rank}`, el("b", {}, sizeText(row.free)), why];
+        const why = row.info.state !== "live" ? lastWords(row.info) : row.isOutlier ? "less than the others" : "little left";
+        return [el("span", { class: severity === "crit" ? "crit" : "warn" }, `${isGone(row.info) ? "✕" : "▲"} ${row.rank}`), `${row.info.host}:${row.info.local_rank}`, el("b", {}, sizeText(row.free)), why];
       });
       if (rest.length) lines.push([`${rest.length} others`, "", `${gib(Math.min(...rest))} to ${gib(Math.max(...rest))}`, ""]);
       return [dataTable(["Rank", "GPU", ">Left", "Why"], lines, "Ranks that need a look")];
@@ -201,12 +203,17 @@ export class Ranks {
   /** @param {RankRow[]} rows */
   showList(rows) {
     const sorted = [...rows].sort((a, b) => a.rank - b.rank);
-    fillWhenChanged(this.list, JSON.stringify(sorted.map((row) => [row.rank, gib(row.peak), row.info.state, row.info.step, row.info.samples_lost, row.info.restarts])) + this.pickedRank, () => {
-      const table = dataTable(["Rank", "Host", ">GPU", "State", ">Step", ">Used at peak, GiB", ">Left, GiB", ">Samples lost"],
-        sorted.map((row) => [el("a", { href: `${this.page.pathOf("overview")}?rank=${row.rank}` }, String(row.rank)), row.info.host, String(row.info.local_rank), stateText(row.info), count(row.info.step), gib(row.peak), gib(row.free), count(row.info.samples_lost)]), "All ranks");
+    fillWhenChanged(this.list, JSON.stringify(sorted.map((row) => [row.rank, gib(row.peak), row.info.state, row.info.step, row.info.samples_lost, row.info.connected, this.restartsOf(row)])) + this.pickedRank, () => {
+      const table = dataTable(["Rank", "Host", ">GPU", "State", ">Step", ">Used at peak, GiB", ">Left, GiB", ">Samples lost", "Restarts"],
+        sorted.map((row) => [el("a", { href: `${this.page.pathOf("overview")}?rank=${row.rank}` }, String(row.rank)), row.info.host, String(row.info.local_rank), stateMark(row.info), count(row.info.step), gib(row.peak), gib(row.free), count(row.info.samples_lost), this.restartsOf(row)]), "All ranks");
       [...(table.tBodies[0]?.rows ?? [])].forEach((line, i) => line.classList.toggle("selected", sorted[i].rank === this.pickedRank));
       return [table];
     });
+  }
+
+  /** @param {RankRow} row */
+  restartsOf({ info }) {
+    return restartsText(info.restarts, restartedAt(info), this.page.app.clock.now_ns()) || "none";
   }
 
   /** @param {RankRow[]} rows */
@@ -223,7 +230,9 @@ export class Ranks {
 }
 
 /** @param {import("../messages.js").Rank} rank */
-function stateText(rank) {
-  const connected = rank.connected || rank.state !== "live" ? rank.state : `${rank.state}, not connected`;
-  return rank.restarts > 0 ? `${connected}, ${plural(rank.restarts, "restart")}` : connected;
+function stateMark(rank) {
+  const gone = isGone(rank);
+  const text = gone ? lastWords(rank) : rank.connected || rank.state !== "live" ? rank.state : `${rank.state}, not connected`;
+  const shape = rank.state === "live" ? (rank.connected ? "dot" : "ring") : gone ? "cross" : "square";
+  return el("span", { class: "state-mark", "data-shape": shape, title: text }, el("span", { class: "dot" }), el("span", {}, text));
 }

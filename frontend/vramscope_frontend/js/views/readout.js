@@ -14,6 +14,7 @@ import { indexAt } from "../series.js";
  * @property {Reading | null} reading
  * @property {TimelineModel} model
  * @property {boolean} byStep
+ * @property {string | null} [phase] what the rank was doing
  * @property {number | null} height_bytes null without a pointer
  */
 
@@ -22,10 +23,10 @@ import { indexAt } from "../series.js";
  * @returns {Node[]}
  */
 export function chipOf(pointed) {
-  const { cursor, reading, model, byStep } = pointed;
+  const { cursor, reading, model, byStep, phase } = pointed;
   const head = byStep && reading ? reading.endLabel : new Date(model.origin_ns / 1e6 + cursor * 1000).toLocaleTimeString("en-GB", { hour12: false });
   const under = underPointer(pointed);
-  return [el("span", {}, head), ...(under ? [el("small", {}, `${under.name} ${sizeText(under.bytes, 2)} · ${exactBytes(under.bytes)}`)] : [])];
+  return [el("span", {}, phase && phase !== "train" ? `${head} · ${phase}` : head), ...(under ? [el("small", {}, `${under.name} ${sizeText(under.bytes, 2)} · ${exactBytes(under.bytes)}`)] : [])];
 }
 
 /**

@@ -1,0 +1,82 @@
+// The lane under the main chart: phases as bands, and where a process took over as lines through the
+// chart. Plain elements, so that a redraw costs next to nothing.
+
+import { el, fillWhenChanged } from "../dom.js";
+import { toPixel } from "./geometry.js";
+
+/** @typedef {import("./geometry.js").Geometry} Geometry */
+/** @typedef {import("../phases.js").Band} Band */
+/** @typedef {{left: number, width: number, name: string, label: string, kind: Band["kind"], title: string, many: number}} PlacedBand */
+
+/** Less would not be seen; evaluations between two steps have no width at all on the axis of steps. */
+const LEAST_PX = 3;
+const MERGED_BELOW_PX = 3;
+const LABEL_GAP_PX = 5;
+/** Of 12 px text, on the wide side: a label that is left out is in the title. */
+const CHARACTER_PX = 6.6;
+
+/**
+ * Where bands go, and which of them have room for their name.
+ * @param {Band[]} bands
+ * @param {Geometry} geometry
+ * @param {[number, number]} range
+ * @param {number[]} marks pixels at which a mark stands
+ * @returns {PlacedBand[]}
+ */
+export function placeBands(bands, geometry, range, marks) {
+  const right = geometry.left + geometry.width;
+  /** @type {PlacedBand[]} */
+  const placed = [];
+  for (const band of bands) {
+    if (band.x1 < range[0] || band.x0 > range[1]) continue;
+    const from = Math.max(geometry.left, toPixel(geometry, range, band.x0));
+    const to = Math.min(right, Math.max(from + LEAST_PX, toPixel(geometry, range, band.x1)));
+    const before = placed.findLast((one) => one.name === band.name);
+    if (before && from - (before.left + before.width) < MERGED_BELOW_PX && before.width + (to - from) < 2 * geometry.width) {
+      before.width = Math.max(before.width, to - before.left);
+      before.many++;
+      before.title = before.many > 8 ? `${band.name}, ${before.many} stretches` : `${before.title}\n${band.title}`;
+    } else placed.push({ left: from, width: to - from, name: band.name, label: "", kind: band.kind, title: band.title, many: 1 });
+  }
+  const taken = [...placed.map((one) => one.left), ...marks.map((px) => px - 12)];
+  for (const one of placed) {
+    const from = one.left + one.width + LABEL_GAP_PX;
+    const to = from + one.name.length * CHARACTER_PX;
+    const free = to <= right && !taken.some((px) => px > one.left && px < to + LABEL_GAP_PX);
+    if (free && !placed.some((other) => other !== one && other.left < from && other.left + other.width > from)) one.label = one.name;
+  }
+  return placed;
+}
+
+/**
+ * @param {HTMLElement} lane
+ * @param {PlacedBand[]} placed
+ */
+export function drawBands(lane, placed) {
+  fillWhenChanged(lane, JSON.stringify(placed.map((one) => [Math.round(one.left), Math.round(one.width), one.label, one.title])), () =>
+    placed.flatMap((one) => {
+      const band = el("div", { class: "band", "data-kind": one.kind, title: one.title });
+      band.style.left = `${one.left}px`;
+      band.style.width = `${one.width}px`;
+      if (!one.label) return [band];
+      const label = el("span", { class: "band-name" }, one.label);
+      label.style.left = `${one.left + one.width + LABEL_GAP_PX}px`;
+      return [band, label];
+    }));
+}
+
+/**
+ * @param {HTMLElement} host
+ * @param {import("./timeline.js").Cut[]} cuts
+ * @param {Geometry} geometry
+ * @param {[number, number]} range
+ */
+export function drawCuts(host, cuts, geometry, range) {
+  const visible = cuts.filter((cut) => cut.x > range[0] && cut.x < range[1]).map((cut) => ({ ...cut, px: toPixel(geometry, range, cut.x) }));
+  fillWhenChanged(host, JSON.stringify([geometry.height, visible.map(({ px, text }) => [Math.round(px), text])]), () =>
+    visible.map(({ px, text }) => {
+      const line = el("div", { class: "cut", title: text });
+      Object.assign(line.style, { left: `${px}px`, top: `${geometry.top}px`, height: `${geometry.height}px` });
+      return line;
+    }));
+}
