@@ -1,0 +1,78 @@
+"""Putting one line of Python into a running process."""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from vramscope.injection.errors import InjectionError
+from vramscope.injection.interpreter import Interpreter
+from vramscope.injection.pending_call import arm_pending_call
+from vramscope.injection.process_status import name_of_process, read_process_status
+from vramscope.injection.remote_exec import arm_remote_exec
+from vramscope.injection.stages import AtStage, no_stage
+from vramscope.injection.tracing_thread import run_as_tracer
+
+_TRACED_FOR_S: Final = 0.5
+_PAUSE_S: Final = 0.005
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A line that is armed: the main thread of the process runs it when it next looks.
+
+    Attributes:
+        stopped_us: how long the main thread was held up, in us; 0 where it was not stopped.
+        method: how it was done.
+    """
+
+    stopped_us: float
+    method: Literal["pending_call", "remote_exec"]
+
+
+def inject(
+    interpreter: Interpreter,
+    source: bytes,
+    *,
+    script: str | None = None,
+    at_stage: AtStage = no_stage,
+) -> Injected:
+    """Arm Python source in a process; it runs later, on the main thread, in ``__main__``.
+
+    Args:
+        interpreter: of the process.
+        source: less than 1024 bytes without NUL. It must not raise: the program would see it.
+        script: path, as the process sees it, of a file with the same source; needed for
+            ``remote_exec`` only.
+        at_stage: called at each stage (tests).
+
+    Raises:
+        InjectionError: it did not work; the process runs on as before.
+        ValueError: the source does not fit, or the script is missing.
+    """
+    if interpreter.how == "remote_exec":
+        if script is None:
+            raise ValueError("remote_exec needs a script")
+        arm_remote_exec(interpreter, script)
+        return Injected(0.0, "remote_exec")
+    _wait_for_other_tracer(interpreter.pid)
+    stopped_us = run_as_tracer(functools.partial(arm_pending_call, interpreter, source, at_stage))
+    return Injected(stopped_us, "pending_call")
+
+
+def _wait_for_other_tracer(pid: int) -> None:
+    """Let another one who attaches just now finish; refuse a debugger."""
+    deadline_s = time.monotonic() + _TRACED_FOR_S
+    while True:
+        try:
+            tracer = read_process_status(pid).tracer
+        except OSError as error:
+            raise InjectionError("the process has ended", "gone") from error
+        if not tracer:
+            return
+        if time.monotonic() > deadline_s:
+            name = name_of_process(tracer) or "another program"
+            raise InjectionError(f"it is being traced by {name} (PID {tracer})", "traced")
+        time.sleep(_PAUSE_S)
