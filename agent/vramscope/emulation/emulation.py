@@ -23,6 +23,7 @@ batches, since the CPU backward runs on the thread that called it. What differs 
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Final
@@ -32,6 +33,7 @@ import torch
 from vramscope.emulation.allocator_settings import settings_from_environment
 from vramscope.emulation.device import EmulatedDevice
 from vramscope.emulation.history import History
+from vramscope.emulation.main_thread import run_on_main_thread
 from vramscope.emulation.memory_functions import MemoryFunctions
 from vramscope.emulation.mode import StorageMode
 from vramscope.emulation.out_of_memory import OutOfMemory
@@ -43,6 +45,10 @@ from vramscope_protocol.messages import DeviceInfo
 
 DYNAMO_DISABLE: Final = "TORCHDYNAMO_DISABLE"
 """Read by ``torch.compile`` each time that it is called."""
+_LEAVE_WITHIN_S: Final = 1.0
+
+_mirrors: weakref.WeakSet[StorageMirror] = weakref.WeakSet()
+_is_fork_handled = False
 
 
 class Emulation:
@@ -63,37 +69,59 @@ class Emulation:
         self._mirror = mirror = StorageMirror(model, history)
         self._mode = StorageMode(mirror, history, out_of_memory)
         self._dynamo_disable: str | None = None
+        self._thread = threading.current_thread()
         self.device = EmulatedDevice(mirror, history, settings, info, version, on_change)
         self._functions = MemoryFunctions(self.device, out_of_memory, lambda: mirror.is_open)
 
     def start(self) -> None:
         """Watch the operations of this thread."""
-        # A forked child (a DataLoader worker) inherits the mode. Its tensors are not the job's,
-        # and the lock may have been held by another thread when the process forked.
-        mirror = weakref.ref(self._mirror)
-        os.register_at_fork(after_in_child=lambda: _close(mirror()))
+        _close_after_fork(self._mirror)
         # Under a mode TorchDynamo skips the frame that it was asked to compile, and then compiles
         # what that frame calls, this package included. Off, it leaves everything alone.
         self._dynamo_disable = os.environ.get(DYNAMO_DISABLE)
         os.environ[DYNAMO_DISABLE] = "1"
         self._functions.install()
-        self._mode.__enter__()
+        self._thread = threading.current_thread()
+        self._mode.enter()
 
     def stop(self) -> None:
         """Stop watching. The device keeps its last state. Safe to call twice."""
         if not self._mirror.is_open:
             return
         self._mirror.close()
-        self._mode.leave()
+        self._leave()
         self._functions.remove()
         if self._dynamo_disable is None:
             os.environ.pop(DYNAMO_DISABLE, None)
         else:
             os.environ[DYNAMO_DISABLE] = self._dynamo_disable
 
+    def _leave(self) -> None:
+        """Leave the mode, which only the thread that has entered it can do."""
+        current = threading.current_thread()
+        if current is self._thread or self._thread is not threading.main_thread():
+            self._mode.leave()
+        else:
+            # A detach from outside. Where the main thread is in the middle of an operation, the
+            # mode is off its stack for a moment, so it is tried until it is found there.
+            run_on_main_thread(self._mode.leave, _LEAVE_WITHIN_S)
 
-def _close(mirror: StorageMirror | None) -> None:
-    if mirror is not None:
+
+def _close_after_fork(mirror: StorageMirror) -> None:
+    """Have it closed in a forked child (a DataLoader worker), which inherits the mode.
+
+    The tensors there are not the job's, and the lock may have been held by another thread when the
+    process forked.
+    """
+    global _is_fork_handled
+    _mirrors.add(mirror)
+    if not _is_fork_handled:  # once per process: Python cannot take a fork handler back
+        os.register_at_fork(after_in_child=_close_all)
+        _is_fork_handled = True
+
+
+def _close_all() -> None:
+    for mirror in list(_mirrors):
         mirror.close()
 
 

@@ -43,6 +43,7 @@ class StorageMode(TorchDispatchMode):  # type: ignore[misc]  # torch is not type
         self._history = history
         self._out_of_memory = out_of_memory
         self._guard = guarded("emulation")
+        self._is_entered = False
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -76,11 +77,21 @@ class StorageMode(TorchDispatchMode):  # type: ignore[misc]  # torch is not type
                 raise self._out_of_memory.error(refused)
         return result
 
-    def leave(self) -> None:
-        """Take the mode off the stack, if nothing else lies on top of it.
+    def enter(self) -> None:
+        """Put the mode on the stack of the calling thread."""
+        self.__enter__()
+        self._is_entered = True
+
+    def leave(self) -> bool:
+        """Take the mode off the stack of the calling thread, if nothing else lies on top of it.
 
         Otherwise it stays, with a closed mirror: operations pass through unseen.
+
+        Returns:
+            Whether it is off.
         """
         depth = torch._C._len_torch_dispatch_stack()
         if depth and torch._C._get_dispatch_stack_at(depth - 1) is self:
             self.__exit__(None, None, None)
+            self._is_entered = False
+        return not self._is_entered

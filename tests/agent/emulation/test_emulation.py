@@ -382,6 +382,27 @@ def test_stop_takes_every_trace_away(emulate: Start, monkeypatch: pytest.MonkeyP
     assert held(emulation) == (0, 0)
 
 
+def test_stopped_by_another_thread_it_is_gone_from_the_thread_that_trains(emulate: Start) -> None:
+    depth = torch._C._len_torch_dispatch_stack()
+    emulation = emulate(64 * MIB)
+    data = torch.ones(64)
+    stopping = threading.Thread(target=emulation.stop)
+    stopping.start()
+    while stopping.is_alive():
+        data = data + 1  # in the middle of operations, as training is
+    assert torch._C._len_torch_dispatch_stack() == depth
+
+
+def test_many_emulations_after_each_other_leave_one_fork_handler(
+    emulate: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers: list[object] = []
+    monkeypatch.setattr(os, "register_at_fork", lambda **given: handlers.append(given))
+    for _ in range(3):
+        emulate(MIB).stop()
+    assert len(handlers) <= 1
+
+
 def test_stop_under_a_mode_of_the_job_leaves_the_job_alone(emulate: Start) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
