@@ -135,7 +135,7 @@ def _inject(interpreter: Interpreter, line: bytes, script: str, wait_s: float) -
     deadline_s = time.monotonic() + wait_s
     while True:
         try:
-            return inject(interpreter, line, script)
+            return inject(interpreter, line, script=script)
         except InjectionError as error:
             if error.kind != "busy" or time.monotonic() > deadline_s:
                 raise AttachError(f"process {interpreter.pid}: {error}", error.kind) from None

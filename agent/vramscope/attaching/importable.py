@@ -185,7 +185,11 @@ def _run(
     name = interpreter_name(process, environment)
     try:
         return run_own_interpreter(
-            process.pid, list(arguments), {**environment, **extra}, timeout_s=timeout_s, argv0=name
+            process.pid,
+            arguments,
+            environment={**environment, **extra},
+            argv0=name,
+            timeout_s=timeout_s,
         )
     except subprocess.TimeoutExpired:
         reason = f"it did not end within {timeout_s:g} s"

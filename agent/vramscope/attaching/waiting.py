@@ -8,7 +8,7 @@ from typing import Final
 
 from vramscope.attaching.outcome import Answer, AttachError
 from vramscope.attaching.request import Request
-from vramscope.injection import InjectionError, Interpreter, dump_main_thread, native_wait
+from vramscope.injection import InjectionError, Interpreter, native_wait
 from vramscope.processes.process import Process, is_same_life
 
 DEFAULT_WAIT_S: Final = 30.0
@@ -124,6 +124,10 @@ class Wait:
 
     def _stack(self) -> str:
         """The Python stack of the main thread, where that can be had."""
+        try:
+            from vramscope.injection import dump_main_thread
+        except ImportError:
+            return ""
         try:
             stack = dump_main_thread(self._interpreter, f"{self._request.folder}/{_STACK}")
         except InjectionError:

@@ -15,6 +15,8 @@ _COMMANDS: Final = {
     "demo": "a server and a training job to look at",
     "serve": "the server",
     "run": "run a training script under the agent",
+    "attach": "attach to a training process that runs already",
+    "detach": "leave a process that is attached",
     "ps": "list the training processes of this machine",
     "runs": "list the runs that a server knows",
     "command": "send a command to a running job",
