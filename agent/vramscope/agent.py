@@ -73,6 +73,7 @@ class Agent:
         self._state_lock = threading.Lock()
         self._is_started = False
         self._is_stopped = False
+        self._is_superseded = False
         self._cancelled = threading.Event()
         self._welcome = threading.Event()
         self._server: Target | None = None
@@ -135,6 +136,9 @@ class Agent:
             self.observer.stop(total_s * _SAMPLER_SHARE)
         with self._state_lock:  # not while the process changes over to another stream
             delivery, closer = self._delivery, self._closer
+        if self._is_superseded and not delivery.is_registered:
+            delivery.abandon()
+            return True
         is_delivered = delivery.close(self._goodbye(reason, why), total_s, deadline_s)
         if closer is not None:
             closer.join(max(0.0, deadline_s - time.monotonic()))
@@ -205,7 +209,9 @@ class Agent:
 
     def _find_target(self) -> Target | None:
         self._identities.wait()
-        return self._targets.find()
+        # A server takes who comes last for the rank: not this one, once it is none.
+        self._look_for_successor()
+        return None if self._is_superseded else self._targets.find()
 
     def _take_identity(self) -> None:
         """``torch.distributed`` has news of this process. Sampler thread."""
@@ -239,11 +245,12 @@ class Agent:
 
     def _look_for_successor(self) -> None:
         """A process that starts ranks is none of them, once one of them has its number."""
-        if self._on_superseded is None or self.identity.launcher or not is_seat_claimed():
+        may_be = self._on_superseded is not None and not self.identity.launcher
+        if not may_be or self._is_superseded or not is_seat_claimed():
             return
-        callback, self._on_superseded = self._on_superseded, None
-        # Not here: the sampler would wait for itself to end.
-        threading.Thread(target=callback, name="vramscope-closer", daemon=True).start()
+        self._is_superseded = True
+        # Not here: the thread would wait for itself to end.
+        threading.Thread(target=self._on_superseded, name="vramscope-closer", daemon=True).start()
 
     def _facts(self) -> tuple[list[DeviceInfo], dict[str, str]]:
         """What a registration tells that may change later."""
@@ -260,6 +267,9 @@ class Agent:
                     stream = delivery.identity.stream
                     delivery.identity = replace(self._identities.renew(), stream=stream)
             identity = delivery.identity
+        if identity.launcher == "spawn" and identity.rank == 0:
+            with contextlib.suppress(OSError):  # then the parent stays, and is seen to do nothing
+                claim_seat(parent_pid() or os.getppid())
         # Late on purpose, on the transport thread: it reads the disk.
         remove_stale_spools(os.fspath(self.config.spool_dir))
         self._told = devices, software = self._facts()
@@ -297,9 +307,6 @@ class Agent:
         self._welcome.set()
         if self.identity.rank != 0:
             return
-        if self.identity.launcher == "spawn":
-            with contextlib.suppress(OSError):  # then the parent stays, and is seen to do nothing
-                claim_seat(parent_pid() or os.getppid())
         if self._identities.has_parent:
             return  # which has said it
         if is_stderr_saved():

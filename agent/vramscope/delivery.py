@@ -83,6 +83,12 @@ class Delivery:
             self.outbox.remove_spool(deadline_s - time.monotonic())
         return is_delivered
 
+    def abandon(self) -> None:
+        """End without a word to any server: there is nothing that anybody should know."""
+        self.transport.stop(0.0)
+        with guarded("spool"):
+            self.outbox.remove_spool()
+
     def forget_after_fork(self) -> None:
         """In a forked child: let go of everything, take no lock, tell nobody."""
         self.transport.forget_after_fork()

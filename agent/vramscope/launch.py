@@ -17,6 +17,9 @@ from collections.abc import Callable
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
+from vramscope.console_script import ForeignScript, find_entry_point, find_script
+from vramscope.startup.command_line import CommandLine
+
 # The module that was __main__ until now: its functions are still on the stack.
 _previous_main: list[ModuleType] = []
 
@@ -26,10 +29,10 @@ class LaunchError(Exception):
 
 
 class Program:
-    """A script or module that can be run. Finding it imports at most its parent packages.
+    """A script, module or command that can be run. Finding it imports at most parent packages.
 
     Args:
-        name: file to run, or module with ``is_module``.
+        name: file to run, or module with ``is_module``, or a command of this environment.
         arguments: what the program finds in ``sys.argv`` behind its own name.
         is_module: as with ``python -m``.
     """
@@ -38,11 +41,17 @@ class Program:
         self.name = name
         self._arguments = arguments
         self._is_module = is_module
+        self._source: str | None = None
 
     @property
     def display_name(self) -> str:
         """File name of the script, or name of the module."""
         return self.name if self._is_module else os.path.basename(self.name)
+
+    @property
+    def is_launcher(self) -> bool:
+        """Whether it trains nothing itself and starts the processes that do."""
+        return CommandLine("module" if self._is_module else "script", self.name).is_launcher
 
     def check(self) -> None:
         """Say early that there is nothing to run.
@@ -53,11 +62,28 @@ class Program:
         if self._is_module:
             return
         if not os.path.exists(self.name):
-            raise LaunchError(
-                f"no script at {self.name!r}: expected the path of a Python file to run"
-            )
+            self._find_command()
+            return
         if os.path.isdir(self.name) and not os.path.exists(os.path.join(self.name, "__main__.py")):
             raise LaunchError(f"{self.name!r} is a folder without a __main__.py")
+
+    def _find_command(self) -> None:
+        try:
+            path = find_script(self.name)
+        except ForeignScript as error:
+            self._source = find_entry_point(self.name)
+            if self._source is None:
+                raise LaunchError(str(error)) from None
+            return
+        if path is not None:
+            self.name = path
+            return
+        self._source = find_entry_point(self.name) if self.name else None
+        if self._source is None:
+            raise LaunchError(
+                f"no script at {self.name!r} and no command of that name: "
+                "expected the path of a Python file to run"
+            )
 
     def run(self, ended: Callable[[BaseException | None], None]) -> None:
         """Run to the end. What the program raises is raised, with a traceback free of our frames.
@@ -68,7 +94,12 @@ class Program:
         Raises:
             LaunchError: no such module.
         """
-        main, load = self._prepare_module() if self._is_module else self._prepare_script()
+        if self._is_module:
+            main, load = self._prepare_module()
+        elif self._source is not None:
+            main, load = self._prepare_command(self._source)
+        else:
+            main, load = self._prepare_script()
         _previous_main.append(sys.modules["__main__"])
         sys.modules["__main__"] = main
         code: CodeType | None = None
@@ -95,6 +126,15 @@ class Program:
         main = _new_main(path, None, None)
         main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
         return main, lambda: _compile(path)
+
+    def _prepare_command(self, source: str) -> tuple[ModuleType, Callable[[], CodeType]]:
+        path = os.path.join(os.path.dirname(sys.executable), self.name)
+        sys.argv = [path, *self._arguments]
+        _set_first_path(os.path.dirname(path))
+        # No file: a child that imports the main script again would not find it.
+        main = _new_main(None, None, None)
+        del main.__file__
+        return main, lambda: compile(source, path, "exec", dont_inherit=True)
 
     def _prepare_module(self) -> tuple[ModuleType, Callable[[], CodeType]]:
         sys.argv = ["-m", *self._arguments]

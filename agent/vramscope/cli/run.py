@@ -12,9 +12,12 @@ from vramscope.cli.agent_options import EPILOG, add_agent_options
 from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
 from vramscope.config import Config, ConfigError, load_config
+from vramscope.identity.inheritance import Inheritance, bequeath
 from vramscope.launch import LaunchError, Program
 from vramscope.lifecycle import ending_of
 from vramscope.session import open_session_with
+from vramscope.startup.arming import SWITCH
+from vramscope.startup.startup_file import has_startup_file
 
 _FLAGS: Final = frozenset({"--emulate", "--no-local-server", "-h", "--help"})
 
@@ -32,11 +35,31 @@ def execute(arguments: list[str]) -> int:
     except LaunchError as error:
         raise Problem(str(error)) from None
 
+    if program.is_launcher:
+        return _run_launcher(program, config)
+
     session = current.session_or(lambda: open_session_with(config, program.display_name))
+    session.bequeath()
     try:
         program.run(lambda error: session.ended(ending_of(error)))
     except LaunchError as error:
         session.detach()
+        raise Problem(str(error), 1) from None
+    return 0
+
+
+def _run_launcher(program: Program, config: Config) -> int:
+    """Run what starts the ranks, which is none of them; they attach by themselves."""
+    if not has_startup_file():
+        raise Problem(
+            f"the processes that {program.display_name} starts would not be watched: vramscope is "
+            "not installed here, only found; have it start vramscope run instead of python"
+        )
+    bequeath(Inheritance(config))
+    os.environ[SWITCH] = "1"
+    try:
+        program.run(lambda error: None)
+    except LaunchError as error:
         raise Problem(str(error), 1) from None
     return 0
 
@@ -82,7 +105,7 @@ def _parser() -> OneLineParser:
         prog="vramscope run",
         usage="vramscope run [options] [--] SCRIPT [arguments]  |  ... [--] -m MODULE [arguments]",
         description="Run a training script as python would, watched by the agent.",
-        epilog=f"{EPILOG} Works under torchrun: torchrun ... {os.sep}path/to/vramscope run.",
+        epilog=f"{EPILOG} Launchers too: vramscope run torchrun ... train.py",
         allow_abbrev=False,
     )
     add_agent_options(parser)

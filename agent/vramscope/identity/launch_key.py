@@ -57,7 +57,9 @@ def launch_key(variables: Mapping[str, str], placement: Placement) -> str | None
         return f"flux:{variables['FLUX_JOB_ID']}" if variables.get("FLUX_JOB_ID") else None
     if placement.launcher == "mpirun":
         return _mpi_key(variables, placement)
-    if placement.world_size > 1 and variables.get("MASTER_ADDR"):
+    # Ranks that have their numbers from PyTorch may have set the address themselves.
+    is_numbered = placement.launcher not in ("", "spawn", "distributed")
+    if is_numbered and placement.world_size > 1 and variables.get("MASTER_ADDR"):
         return _address_key(variables, placement)
     return None
 
