@@ -58,6 +58,12 @@ OTHERS = {
     "vramscope_frontend": set[str](),
 }
 
+# Each framework is imported by the one file that is for its users.
+INTEGRATIONS = {
+    "agent/vramscope/integrations/accelerate.py": {"accelerate"},
+    "agent/vramscope/integrations/transformers.py": {"transformers"},
+}
+
 # Never at import time of the agent: absent in some training environments, slow in all.
 NOT_AT_MODULE_LEVEL = {"torch", "numpy", "pynvml", "vramscope_analysis", "vramscope.emulation"}
 A_PROGRAM_OF_ITS_OWN = "agent/vramscope/demo/train.py"
@@ -127,6 +133,7 @@ def test_imports_follow_the_arrows(package: str) -> None:
         allowed = {package} | OURS[package] | OTHERS[package] | sys.stdlib_module_names
         if relative(path).startswith(EMULATION) or relative(path) in OFFLINE_COMMANDS:
             allowed = allowed | {"vramscope_analysis"}
+        allowed = allowed | INTEGRATIONS.get(relative(path), set())
         found = roots(imports(ast.parse(path.read_text())))
         wrong += [f"{relative(path)} imports {name}" for name in sorted(found - allowed)]
     assert wrong == []

@@ -114,14 +114,14 @@ def test_removed_the_function_is_the_old_one(follower: Follower) -> None:
 
 
 def test_under_somebody_elses_wrapper_it_only_passes_on(follower: Follower) -> None:
-    module = SimpleNamespace(work=lambda number: number)
+    module: Any = SimpleNamespace(work=lambda number: number)
     patch = Patch(module, "work", follower.before, follower.after, "test")
     patch.install()
     ours = module.work
-    theirs = module.work = lambda number: ours(number) + 1  # type: ignore[no-untyped-call]
+    theirs = module.work = lambda number: ours(number) + 1
     patch.remove()
     assert module.work is theirs
-    assert module.work(1) == 2
+    assert module.work(1) == 2  # type: ignore[no-untyped-call]
     assert follower.calls == []
 
 
