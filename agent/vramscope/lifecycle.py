@@ -66,9 +66,8 @@ class Lifecycle:
     def install(self) -> None:
         """Start to watch."""
         global _current
-        _register_fork_handler()
+        _register_handlers()
         _current = self
-        atexit.register(self._at_exit)
         self._finalizer = self._at_end_of_worker()
         self._previous_hook = sys.excepthook
         sys.excepthook = self._excepthook
@@ -85,8 +84,13 @@ class Lifecycle:
         self._unhook()
         self._on_fork()
 
+    def ended(self) -> None:
+        """The process ends, as far as it runs what is to run then."""
+        if os.getpid() == self._pid:
+            with guarded("exit"):
+                self._on_exit(self.ending)
+
     def _unhook(self) -> None:
-        atexit.unregister(self._at_exit)
         finalizer, self._finalizer = self._finalizer, None
         if finalizer is not None:
             finalizer()
@@ -108,14 +112,9 @@ class Lifecycle:
         def at_end() -> None:
             # Still on its way through the frames of multiprocessing, if there is one.
             self.ending = ending_of(sys.exc_info()[1])
-            self._at_exit()
+            self.ended()
 
         return Finalize(None, at_end, exitpriority=_AFTER_THE_JOBS_OWN).cancel
-
-    def _at_exit(self) -> None:
-        if os.getpid() == self._pid:
-            with guarded("exit"):
-                self._on_exit(self.ending)
 
     def _excepthook(
         self,
@@ -136,19 +135,32 @@ def _is_the_end(error: BaseException) -> bool:
 
 
 _current: Lifecycle | None = None
-_registered = False
+_is_fork_watched = False
+_is_exit_watched = False
 
 
-def _register_fork_handler() -> None:
-    """Once per process: Python cannot take a fork handler back."""
-    global _registered
-    if not _registered:
+def _register_handlers() -> None:
+    """Once per process: Python cannot take a fork handler back, and keeps the place of a function
+    that was to be called at exit, so that each attach and detach would leave one behind."""
+    global _is_fork_watched, _is_exit_watched
+    if not _is_fork_watched:
+        _is_fork_watched = True
         os.register_at_fork(after_in_child=_after_fork_in_child)
-        _registered = True
+    if not _is_exit_watched:
+        _is_exit_watched = True
+        atexit.register(_at_exit)
+
+
+def _at_exit() -> None:
+    if _current is not None:
+        _current.ended()
 
 
 def _after_fork_in_child() -> None:
-    global _current
+    global _current, _is_exit_watched
+    # Multiprocessing forgets what its children inherit of that.
+    atexit.unregister(_at_exit)
+    _is_exit_watched = False
     forked, _current = _current, None
     if forked is not None:
         with guarded("fork"):

@@ -104,6 +104,28 @@ def test_sigterm_stays_what_it_is() -> None:
     assert "exit" not in done.stdout
 
 
+def test_many_lives_leave_one_function_to_call_at_exit() -> None:
+    done = run(
+        "import atexit\nbefore = atexit._ncallbacks()\nlife.remove()\n"
+        "for _ in range(5):\n"
+        "    life = Lifecycle(lambda e: print(e.reason, flush=True), lambda: None)\n"
+        "    life.install(); life.remove()\n"
+        "life.install()\nprint(atexit._ncallbacks() - before, flush=True)"
+    )
+    assert done.stdout == "0\nexit\n"
+
+
+def test_a_child_that_forgot_its_exit_handlers_can_be_watched() -> None:
+    done = run(
+        "import atexit\npid = os.fork()\n"
+        "if pid == 0:\n    atexit._clear()\n"
+        "    Lifecycle(lambda e: print('child', e.reason, flush=True), lambda: None).install()\n"
+        "    sys.exit(0)\n"
+        "os.waitpid(pid, 0)"
+    )
+    assert done.stdout == "forked\nchild exit\nexit None \n"
+
+
 def test_install_and_remove_leave_the_hook_as_it_was() -> None:
     before = sys.excepthook
     life = Lifecycle(lambda ending: None, lambda: None)
