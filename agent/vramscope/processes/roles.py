@@ -47,7 +47,7 @@ class Observed(Struct, frozen=True, kw_only=True):
         program: its Python and torch.
         gpu_bytes: memory on GPUs; 0 for none, ``None`` if not known.
         holds_gpu: whether NVML lists it.
-        threads: names of its threads other than the main one.
+        threads: names of its threads.
     """
 
     process: Process

@@ -10,6 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 from vramscope.collectors.nvml_library import NvmlLibrary
+from vramscope.injection.errors import NotInjectable
+from vramscope.injection.interpreter import FIRST_WITH_REMOTE_EXEC, find_interpreter
 from vramscope.notices import Notices
 from vramscope.processes.attached import THREAD_MARK
 from vramscope.processes.command_line import program_of
@@ -25,8 +27,9 @@ from vramscope.processes.python_program import (
 )
 from vramscope.processes.roles import Observed, Part, Role, assign_roles
 
-OLDEST_PYTHON: Final = (3, 10)
-REMOTE_EXEC_SINCE: Final = (3, 14)
+_OTHER_WAYS: Final = (
+    "start the job with vramscope run, or with VRAMSCOPE_ATTACH=1 in its environment"
+)
 
 
 class TrainingProcess(Struct, frozen=True, kw_only=True):
@@ -125,9 +128,7 @@ def _observe_all(gpu_uses: Mapping[int, list[GpuUse]] | None) -> dict[int, Obser
             program = read_python_program(process)
             if program is None or process.state in "ZX":
                 continue
-            threads = frozenset(
-                name for thread, name in read_thread_names(pid).items() if thread != pid
-            )
+            threads = frozenset(read_thread_names(pid).values())
         except NoSuchProcess:
             continue
         held = None if gpu_uses is None else gpu_uses.get(pid, [])
@@ -199,13 +200,14 @@ def _obstacle(process: Process, program: PythonProgram, part: Part) -> Obstacle 
         return Obstacle("worker", f"it is a worker {works_for}", fix)
     if part.role == "launcher":
         return Obstacle("launcher", "it only starts processes that train", "attach to those")
-    remote = program.version is not None and program.version >= REMOTE_EXEC_SINCE
+    remote = program.version is not None and program.version >= FIRST_WITH_REMOTE_EXEC
     rights = why_not_reachable(process, method="remote_exec" if remote else "pending_call")
     if rights is not None:
         return rights
-    if program.version is not None and program.version < OLDEST_PYTHON:
-        oldest = ".".join(map(str, OLDEST_PYTHON))
-        return Obstacle("version", f"it runs Python {_python_text(program)}", f"Python {oldest}")
+    try:
+        find_interpreter(process.pid)
+    except NotInjectable as error:
+        return Obstacle(error.kind, error.reason, _OTHER_WAYS)
     return None
 
 

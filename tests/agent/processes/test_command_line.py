@@ -27,7 +27,7 @@ from vramscope.processes.command_line import (
         (["python", "-Xdev", "-OO", "--check-hash-based-pycs", "never", "t.py"], "python t.py"),
         (["python", "-m", "pkg.train", "--data", "d"], "python -m pkg.train"),
         (["python", "-c", "import os; TOKEN='s3cr3t'"], f"python -c {HIDDEN}"),
-        (["python", "-"], "python"),
+        (["python", "-", "x.py"], "python"),
         (["python"], "python"),
         (["-python"], "python"),
         (["python", "-m"], "python"),

@@ -67,8 +67,19 @@ def test_the_slices_of_a_split_gpu_are_added_up() -> None:
     assert {pid: total_bytes(parts) for pid, parts in uses.items()} == {11: 130, 12: 5}
 
 
+def test_one_unknown_slice_makes_the_sum_unknown() -> None:
+    parts = [
+        {"uuid": "MIG-1", "processes": [(11, 100)]},
+        {"uuid": "MIG-2", "processes": [(11, None)]},
+        {"uuid": "MIG-3", "processes": [(11, 30)]},
+    ]
+    uses = uses_on({"uuid": "GPU-a", "parts": parts})
+    assert uses is not None
+    assert total_bytes(uses[11]) is None
+
+
 def test_a_split_gpu_that_lists_all_itself_is_not_counted_twice() -> None:
-    slice_ = {"uuid": "MIG-1", "processes": [(11, 100)]}
+    slice_ = {"uuid": "MIG-1", "processes": [(11, 40)]}
     uses = uses_on({"uuid": "GPU-a", "processes": [(11, 100)], "parts": [slice_]})
     assert uses is not None
     assert total_bytes(uses[11]) == 100

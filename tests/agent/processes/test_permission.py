@@ -23,13 +23,14 @@ ADA, BOB = 65533, 65534
 
 ASKS = """
 import ctypes, json, os, sys
-from vramscope.processes.permission import why_not_reachable
+from vramscope.processes.permission import read_facts, why_not_reachable
 from vramscope.processes.process import read_process
 uid, pid = map(int, sys.argv[1:])
 os.setgroups([])
 os.setresgid(uid, uid, uid)
 os.setresuid(uid, uid, uid)
 obstacle = why_not_reachable(read_process(pid))
+assert read_facts(read_process(pid)).opens is (obstacle is None)
 print(json.dumps(None if obstacle is None else [obstacle.kind, obstacle.reason, obstacle.fix]))
 """
 
@@ -57,13 +58,15 @@ FILTERED = """
 import ctypes, errno, json, struct, sys
 from vramscope.processes.permission import why_not_reachable
 from vramscope.processes.process import read_process
-pid, ptrace = map(int, sys.argv[1:])
+pid, ptrace, forbids = map(int, sys.argv[1:])
+ALLOW, REFUSE = 0x7FFF0000, 0x50001  # SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO with EPERM
 library = ctypes.CDLL(None, use_errno=True)
-steps = [(0x20, 0, 0, 0), (0x15, 0, 1, ptrace), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
+is_ptrace = [(0x20, 0, 0, 0), (0x15, 0, 1, ptrace)]
+steps = [*is_ptrace, (0x06, 0, 0, REFUSE if forbids else ALLOW), (0x06, 0, 0, ALLOW)]
 code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
 program = struct.pack("@HxxxxxxP", len(steps), ctypes.addressof(code))
 assert library.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
-assert library.prctl(22, 2, program) == 0  # PR_SET_SECCOMP: ptrace fails with EPERM
+assert library.prctl(22, 2, program) == 0  # PR_SET_SECCOMP
 obstacle = why_not_reachable(read_process(pid))
 print(json.dumps(None if obstacle is None else [obstacle.kind, obstacle.reason, obstacle.fix]))
 """
@@ -135,7 +138,8 @@ def test_a_filter_that_forbids_ptrace_is_found_without_touching_anybody() -> Non
     if number is None:
         pytest.skip("the number of the system call is not known here")
     with running(WAITS, ADA, 1) as pid:
-        kind, _, fix = answer(FILTERED, pid, number)
+        kind, _, fix = answer(FILTERED, pid, number, 1)
+        assert answer(FILTERED, pid, number, 0) is None
     assert kind == "seccomp"
     assert "SYS_PTRACE" in fix
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tests.support.made_processes import made_process
 from vramscope.processes.process import (
     NoSuchProcess,
     is_same_life,
@@ -74,6 +76,22 @@ def test_a_process_that_has_ended_is_named_in_the_error() -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     with pytest.raises(NoSuchProcess, match=f"no process {ended.pid} "):
+        read_process(ended.pid)
+
+
+def test_a_process_that_proc_hides_is_told_from_one_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """/proc mounted with hidepid shows a user nothing of the others."""
+
+    def refuse(pid: int, signal: int) -> None:
+        assert signal == 0
+        raise PermissionError
+
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    monkeypatch.setattr(os, "kill", refuse)
+    with pytest.raises(NoSuchProcess, match="hidden from this user"):
         read_process(ended.pid)
 
 
@@ -138,13 +156,21 @@ def test_the_init_process_of_a_pid_namespace_has_two_numbers() -> None:
         if outer.poll() == 77:
             pytest.skip("may not make a pid namespace")
         children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()
-        process = read_process(int(children[0]))
-        assert process.ns_pid == 1
-        assert process.pid == int(children[0])
-        assert process.same_pid_namespace is False
-        assert process.container
-        os.kill(process.pid, 9)
-        outer.communicate()
+        try:
+            process = read_process(int(children[0]))
+        finally:
+            os.kill(int(children[0]), signal.SIGKILL)
+            outer.communicate()
+    assert process.ns_pid == 1
+    assert process.pid == int(children[0])
+    assert process.same_pid_namespace is False
+    assert process.container
+
+
+def test_a_second_number_shows_a_container_where_nothing_else_may_be_read() -> None:
+    unreadable = made_process(same_pid_namespace=None, same_root=None)
+    assert not unreadable.container
+    assert replace(unreadable, ns_pid=1).container
 
 
 def test_a_user_without_a_name_is_a_number() -> None:

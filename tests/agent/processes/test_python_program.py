@@ -91,6 +91,16 @@ def test_torch_is_found_where_it_is_mapped(tmp_path: Path) -> None:
     assert program.uses_nvidia is False
 
 
+def test_files_of_an_environment_may_be_links(tmp_path: Path) -> None:
+    torch = FakeTorch(tmp_path)
+    (torch.folder / "version.py").rename(tmp_path / "stored")
+    (torch.folder / "version.py").symlink_to(tmp_path / "stored")
+    with torch.running() as (pid,):
+        program = read_python_program(read_process(pid))
+    assert program is not None
+    assert program.torch == "2.9.1+cu128"
+
+
 def test_a_torch_that_was_replaced_has_no_version_any_more(tmp_path: Path) -> None:
     torch = FakeTorch(tmp_path)
     with torch.running() as (pid,):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import pytest
 
 from tests.support.fake_nvml import FakeNvml
 from tests.support.fake_training import FakeTorch
+from tests.support.job_process import child_environment
 from tests.support.made_processes import made_process
+from vramscope.injection.errors import NotInjectable
 from vramscope.processes import training_processes as module
 from vramscope.processes.attached import THREAD_MARK
 from vramscope.processes.gpu_memory import GpuUse
@@ -31,6 +35,28 @@ USES_GPU = PythonProgram((3, 11), "2.9.1", None, True)
 NO_GPU = PythonProgram((3, 11), "2.9.1", None, False)
 HIDDEN = PythonProgram((3, 11), None, None, None)
 ON_GPU = [GpuUse(0, "GPU-a", "H200", 100)]
+
+LISTS_AS_NOBODY = """
+import ctypes, json, os, sys
+import msgspec
+from vramscope.processes.training_processes import training_processes
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+(mine,) = [each for each in training_processes(everything=True) if each.pid == int(sys.argv[1])]
+print(msgspec.json.encode(mine).decode())
+"""
+
+LOADS_DATA = """
+import multiprocessing, os, sys
+from torch.utils.data import DataLoader
+if __name__ == "__main__":
+    batches = iter(DataLoader(list(range(64)), num_workers=2, multiprocessing_context="fork"))
+    next(batches)
+    children = [child.pid for child in multiprocessing.active_children()]
+    print(os.getpid(), *children, flush=True)
+    sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -89,6 +115,44 @@ def test_a_process_that_is_watched_says_so(torch: FakeTorch) -> None:
         assert found([pid])[pid].attached
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_of_another_users_process_little_is_known(torch: FakeTorch) -> None:
+    with torch.running() as (pid,):
+        ran = subprocess.run(
+            [sys.executable, "-c", LISTS_AS_NOBODY, str(pid)],
+            env=child_environment(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    assert ran.returncode == 0, ran.stderr.decode()
+    each = json.loads(ran.stdout)
+    assert each["user"] == "root"
+    assert each["command"].endswith(" train.py")
+    assert each["torch"] is None
+    assert not each["readable"]
+    assert each["role"] == "other"
+    assert (each["attachable"], each["obstacle"]) == (False, "uid")
+
+
+@pytest.mark.torch
+def test_the_workers_of_a_real_data_loader_are_counted(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(LOADS_DATA)
+    with subprocess.Popen(
+        [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as job:
+        assert job.stdout is not None
+        pids = [int(number) for number in job.stdout.readline().split()]
+        each = found(pids, everything=True)
+        job.communicate()
+    assert pids[0] == job.pid
+    assert each[job.pid].role == "training"
+    assert each[job.pid].workers == 2
+    assert each[job.pid].torch == metadata.version("torch")
+    assert {each[pid].role for pid in pids[1:]} == {"worker"}
+
+
 def test_the_oldest_come_first(torch: FakeTorch) -> None:
     with torch.running() as (first,), torch.running() as (second,):
         mine = [each.pid for each in training_processes() if each.pid in (first, second)]
@@ -125,6 +189,20 @@ def test_memory_comes_from_nvml(torch: FakeTorch, monkeypatch: pytest.MonkeyPatc
     assert each.gpu_bytes == 123
     assert each.gpus == [GpuUse(0, "GPU-a", "H200", 123)]
     assert nvml.calls[-1] == "nvmlShutdown"
+
+
+def test_in_a_container_a_number_of_the_host_is_nobodys(
+    torch: FakeTorch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "is_in_container", lambda: True)
+    with torch.running("worker", count=2) as pids:
+        host = [(pid, 123) for pid in pids]  # held by others, which have these numbers there
+        nvml = FakeNvml({"uuid": "GPU-a", "name": "H200", "processes": host})
+        monkeypatch.setitem(sys.modules, "pynvml", nvml)
+        listed = found(pids, everything=True)
+    first, second = (listed[pid] for pid in pids)
+    assert (first.gpu_bytes, first.gpus, first.role) == (0, [], "training")
+    assert second.role == "worker"
 
 
 def test_without_nvml_memory_is_unknown(torch: FakeTorch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,11 +253,27 @@ def test_an_obstacle_is_told_with_what_helps(monkeypatch: pytest.MonkeyPatch) ->
     assert (each.obstacle, each.why_not, each.fix) == ("uid", obstacle.reason, obstacle.fix)
 
 
+def test_a_python_that_cannot_be_entered_is_not_attachable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(pid: int) -> None:
+        raise NotInjectable("its Python exports no such symbol", "symbols")
+
+    monkeypatch.setattr(module, "why_not_reachable", lambda process, *, method: None)
+    monkeypatch.setattr(module, "find_interpreter", refuse)
+    each = listed(NO_GPU)
+    assert (each.attachable, each.obstacle) == (False, "symbols")
+    assert each.why_not == "its Python exports no such symbol"
+    assert each.fix is not None
+    assert "vramscope run" in each.fix
+
+
 def test_new_pythons_are_asked_for_without_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
     methods: list[str] = []
     monkeypatch.setattr(
         module, "why_not_reachable", lambda process, *, method: methods.append(method)
     )
+    monkeypatch.setattr(module, "find_interpreter", lambda pid: None)
     listed(PythonProgram((3, 13), "2.9", None, False))
     listed(PythonProgram((3, 14), "2.9", None, False))
     listed(PythonProgram(None, "2.9", None, False))
