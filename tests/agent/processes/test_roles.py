@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.made_processes import made_process
+from vramscope.processes.attached import THREAD_MARK
 from vramscope.processes.python_program import PythonProgram
 from vramscope.processes.roles import Observed, Part, assign_roles, is_launcher
 
@@ -49,13 +50,14 @@ def roles_of(*all_observed: Observed) -> dict[int, str]:
     return {pid: part.role for pid, part in parts_of(*all_observed).items()}
 
 
-def test_torch_or_memory_of_a_gpu_make_a_training_process() -> None:
+def test_torch_or_memory_of_a_gpu_or_being_watched_make_a_training_process() -> None:
     assert roles_of(
         observed(10),
         observed(11, torch=""),
         observed(12, torch=None, gpu_bytes=1),
-        observed(13, torch=None),
-    ) == {10: "training", 11: "training", 12: "training", 13: "other"}
+        observed(13, torch=None, threads=(THREAD_MARK,)),
+        observed(14, torch=None),
+    ) == {10: "training", 11: "training", 12: "training", 13: "training", 14: "other"}
 
 
 @pytest.mark.parametrize("argv", [SPAWNED, SPAWNED_ON, FORK_SERVER, TRACKER, COMPILER])
