@@ -77,6 +77,7 @@ def carry_out(folder: str) -> None:
 def _import_arrival(folders: list[str]) -> tuple[Callable[..., None] | None, str]:
     """The function that acts, or why there is none."""
     finder = None
+    failure = ""
     for _ in range(2):
         try:
             import vramscope.arrival

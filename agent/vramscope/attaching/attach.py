@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -118,9 +119,14 @@ def _ask(
     files = {"arrive.py": Path(__file__).with_name("arrive.py").read_text(encoding="utf-8")}
     with Request(process, question, files) as request:
         line = injected_line(request.folder)
+        script = f"{request.folder}/line.py"
         request.add("line.py", line)
-        injected = _inject(interpreter, line, f"{request.folder}/line.py", wait_s)
-        answer = Wait(process, interpreter, request, wait_s=wait_s, say=say).answer()
+        injected = _inject(interpreter, line, script, wait_s)
+        # A process has one place for a script that waits, and another client may take it.
+        again = functools.partial(_inject, interpreter, line, script, 0.0)
+        arm_again = again if injected.method == "remote_exec" else None
+        wait = Wait(process, interpreter, request, wait_s=wait_s, say=say, arm_again=arm_again)
+        answer = wait.answer()
     if not answer.ok:
         raise AttachError(f"process {process.pid}: {answer.message}", "refused")
     return _outcome(process.pid, answer, injected)

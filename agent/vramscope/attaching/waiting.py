@@ -15,7 +15,7 @@ DEFAULT_WAIT_S: Final = 30.0
 PAGE_WAIT_S: Final = 12.0
 """For a server to take the stream, which may have to be started first; a bit longer than the
 process itself waits."""
-_SAY_AFTER_S: Final = 1.0
+_ARM_AGAIN_S: Final = 2
 _POLL_S: Final = 0.01
 _STACK: Final = "stack"
 
@@ -29,6 +29,8 @@ class Wait:
         request: where the answer will be.
         wait_s: how long to wait until the process has taken the request.
         say: told, in a line, what the wait is for when it takes longer than a moment.
+        arm_again: called every two seconds until the process has taken the request: where two
+            are armed at a time, one may be lost.
     """
 
     def __init__(
@@ -39,12 +41,14 @@ class Wait:
         *,
         wait_s: float,
         say: Callable[[str], None],
+        arm_again: Callable[[], object] | None = None,
     ) -> None:
         self._process = process
         self._interpreter = interpreter
         self._request = request
         self._wait_s = wait_s
         self._say = say
+        self._arm_again = arm_again
 
     def answer(self) -> Answer:
         """The answer of the process.
@@ -52,7 +56,7 @@ class Wait:
         Raises:
             AttachError: there is none in time, or the process has ended.
         """
-        if not self._until(self._request.is_picked_up, self._wait_s, self._say_armed):
+        if not self._until(self._request.is_picked_up, self._wait_s, self._still_armed):
             self._give_up()
         answer = self._first_answer()
         if not answer.final:
@@ -78,9 +82,18 @@ class Wait:
         return answer is not None and answer.final
 
     def _until(
-        self, is_done: Callable[[], bool], limit_s: float, say: Callable[[], None] | None = None
+        self,
+        is_done: Callable[[], bool],
+        limit_s: float,
+        meanwhile: Callable[[int], object] | None = None,
     ) -> bool:
+        """Whether it is done in time; ``meanwhile`` is called with each whole second that passes.
+
+        Raises:
+            AttachError: the process has ended.
+        """
         started_s = time.monotonic()
+        seconds = 0
         while not is_done():
             if not is_same_life(self._process):
                 if is_done():  # with its last breath
@@ -91,17 +104,20 @@ class Wait:
             elapsed_s = time.monotonic() - started_s
             if elapsed_s > limit_s:
                 return False
-            if say is not None and elapsed_s > _SAY_AFTER_S:
-                say()
-                say = None
+            if meanwhile is not None and elapsed_s > seconds + 1:
+                seconds += 1
+                meanwhile(seconds)
             time.sleep(_POLL_S)
         return True
 
-    def _say_armed(self) -> None:
-        self._say(
-            f"armed, waiting: the main thread of process {self._process.pid} is in "
-            f"{self._native_wait()}"
-        )
+    def _still_armed(self, seconds: int) -> None:
+        if seconds == 1:
+            self._say(
+                f"armed, waiting: the main thread of process {self._process.pid} is in "
+                f"{self._native_wait()}"
+            )
+        if self._arm_again is not None and seconds % _ARM_AGAIN_S == 0:
+            self._arm_again()
 
     def _give_up(self) -> None:
         """Take the request back; return only if the process was quicker.

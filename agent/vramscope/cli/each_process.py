@@ -15,6 +15,7 @@ from vramscope.notices import write_line
 
 _BAD_INPUT: Final = frozenset({"gone", "self", "kernel"})
 """What is wrong with the number, rather than with the process."""
+_INTERRUPTED: Final = 130
 _MAX_WAIT_S: Final = 24 * 3600.0
 
 
@@ -48,6 +49,9 @@ def for_each_process(
             for line in error.detail.splitlines():
                 print(f"    {_printable(line)}", file=sys.stderr)
             continue
+        except KeyboardInterrupt:
+            write_line(f"given up: process {pid} is not waited for any more")
+            return _INTERRUPTED
         results.append(msgspec.to_builtins(outcome))
         if not as_json:
             print(_printable(text_of(outcome)), flush=True)
