@@ -174,7 +174,7 @@ def _parser() -> OneLineParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--height", metavar="PX", type=_height_px, default=600, help="height of the frame (600)")
+    add("--height", metavar="PX", type=_height_px, default=720, help="height of the frame (720)")
     add(
         "--page-url",
         metavar="URL",
