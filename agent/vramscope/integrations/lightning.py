@@ -74,7 +74,7 @@ class VramscopeCallback(_Callback):  # type: ignore[misc]  # Lightning is untype
         """A batch is done, and a step too unless gradients are accumulated."""
         has_stepped = trainer.global_step != self._steps
         self._steps = trainer.global_step
-        self._log_loss(trainer, outputs)
+        self._log_loss(trainer, pl_module, outputs)
         if has_stepped:
             self._samples = 0
             session = current.session()
@@ -121,7 +121,7 @@ class VramscopeCallback(_Callback):  # type: ignore[misc]  # Lightning is untype
         """The Trainer gives up."""
         self._phase.leave()
 
-    def _log_loss(self, trainer: Any, outputs: Any) -> None:
+    def _log_loss(self, trainer: Any, pl_module: Any, outputs: Any) -> None:
         get = getattr(outputs, "get", None)
         loss: Any = outputs if get is None else get("loss")
         if loss is None or getattr(loss, "numel", lambda: 1)() != 1:
@@ -132,4 +132,6 @@ class VramscopeCallback(_Callback):  # type: ignore[misc]  # Lightning is untype
             if not interval or trainer.global_step % interval:
                 return
             loss = loss.item()
-        vramscope.log(loss=loss)
+        # Lightning has divided it, to add up the gradients of accumulated batches.
+        is_part = getattr(pl_module, "automatic_optimization", False)
+        vramscope.log(loss=loss * trainer.accumulate_grad_batches if is_part else loss)

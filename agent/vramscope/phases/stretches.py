@@ -62,9 +62,9 @@ class Stretch(Struct, eq=False):
 class Stretches:
     """Takes stretches as they begin, and gives back those to tell, at most about one a second.
 
-    Stretches that follow each other closely become one; what was recognised, and is over at once,
-    is no stretch. The first of each name that the user gave is told at once, because it says
-    which name its code stands for.
+    Stretches that follow each other closely, with no step in between, become one; what was
+    recognised, and is over at once, is no stretch. The first of each name that the user gave is
+    told at once, because it says which name its code stands for.
     """
 
     def __init__(self) -> None:
@@ -169,8 +169,10 @@ class Stretches:
 
 
 def _continues(held: Stretch | None, stretch: Stretch) -> bool:
-    """Whether one follows the other so closely that they are one."""
+    """Whether one follows the other so closely, with no step in between, that they are one."""
     if held is None or (held.name, held.source) != (stretch.name, stretch.source):
+        return False
+    if held.end_step != stretch.step:
         return False
     return stretch.start_ns - (held.end_ns or 0) < _MERGE_GAP_NS
 

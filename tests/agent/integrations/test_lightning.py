@@ -110,7 +110,10 @@ def test_two_optimizers_of_one_batch_are_one_step(make_trainer: Fit, session: To
     assert session.outline() == ["4 steps"]
 
 
-def test_the_loss_is_the_modules_own(make_trainer: Fit, session: ToldSession) -> None:
+@pytest.mark.parametrize("accumulated", [1, 2])
+def test_the_loss_is_the_modules_own(
+    make_trainer: Fit, session: ToldSession, accumulated: int
+) -> None:
     module = a_module()
     losses: list[float] = []
     original = module.training_step
@@ -121,7 +124,7 @@ def test_the_loss_is_the_modules_own(make_trainer: Fit, session: ToldSession) ->
         return outputs
 
     module.training_step = training_step
-    make_trainer().fit(module, loader(8))
+    make_trainer(accumulate_grad_batches=accumulated).fit(module, loader(8))
     assert [float(loss) for loss in session.logged("loss")] == losses
     assert len(losses) == 4
 

@@ -22,16 +22,21 @@ class Timeline:
         self.stretches.due(START)
 
     def begin(
-        self, at_s: float, name: str = "eval", code: int = 1, source: Source = "user"
+        self,
+        at_s: float,
+        name: str = "eval",
+        code: int = 1,
+        source: Source = "user",
+        step: int = 7,
     ) -> Stretch:
-        stretch = Stretch(next(self.ids), name, code, source, START + round(at_s * SECOND), step=7)
+        stretch = Stretch(next(self.ids), name, code, source, START + round(at_s * SECOND), step)
         self.stretches.begin(stretch)
         return stretch
 
     def run(self, begin_s: float, end_s: float, **what: Any) -> Stretch:
         stretch = self.begin(begin_s, **what)
         stretch.end_ns = START + round(end_s * SECOND)
-        stretch.end_step = 9
+        stretch.end_step = stretch.step
         return stretch
 
     def due(self, at_s: float, *, closing: bool = False) -> list[dict[str, Any]]:
@@ -55,7 +60,7 @@ def test_a_short_stretch_is_told_once_when_it_is_over(timeline: Timeline) -> Non
         "source": "user",
         "start_ns": START,
         "end_ns": START + 400_000_000,
-        "end_step": 9,
+        "end_step": 7,
         "count": 1,
         "skipped": 0,
     }
@@ -94,14 +99,19 @@ def test_what_follows_closely_is_one_stretch(timeline: Timeline) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "begin_s", "source"),
-    [("checkpoint", 1.1, "user"), ("eval", 1.5, "user"), ("eval", 1.1, "loader")],
+    ("name", "begin_s", "source", "step"),
+    [
+        ("checkpoint", 1.1, "user", 7),
+        ("eval", 1.5, "user", 7),
+        ("eval", 1.1, "loader", 7),
+        ("eval", 1.1, "user", 8),
+    ],
 )
 def test_what_differs_or_comes_later_is_another(
-    timeline: Timeline, name: str, begin_s: float, source: Source
+    timeline: Timeline, name: str, begin_s: float, source: Source, step: int
 ) -> None:
     timeline.run(0, 1)
-    timeline.run(begin_s, begin_s + 1, name=name, source=source)
+    timeline.run(begin_s, begin_s + 1, name=name, source=source, step=step)
     assert [data["id"] for data in timeline.due(10)] == [0, 1]
 
 
