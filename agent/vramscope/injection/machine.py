@@ -77,14 +77,25 @@ class Machine(Protocol):
     name: str
     vector_sets: Sequence[int]
     """Register sets to be saved; those that the processor lacks are left out."""
+    result_survives: bool
+    """Whether the restorer leaves a function's result in its register."""
     restorer_code: Sequence[bytes]
     system_call_code: Sequence[bytes]
     store_result_code: Sequence[bytes]
+    """Needed where the result does not survive."""
     page_places: Sequence[int]
     """Addresses for memory of our own, outside of what kernel, loaders and CUDA hand out."""
     number_of_mmap: int
     number_of_openat: int
     number_of_close: int
+
+    def check(self, thread: int) -> None:
+        """Refuse a stopped thread that cannot return to a frame of ours.
+
+        Raises:
+            UnsupportedState: the processor guards its return addresses.
+        """
+        ...
 
     def frame(self, state: ThreadState, landings: Landings) -> SignalFrame:
         """The frame from which the kernel restores ``state``.
@@ -125,6 +136,10 @@ class Machine(Protocol):
 
     def result(self, registers: bytes) -> int:
         """Signed result of a system call, or of a function where no landing stores it."""
+        ...
+
+    def instruction(self, registers: bytes) -> int:
+        """Address of the instruction that comes next."""
         ...
 
     def takes_frame(self, registers: bytes, frame: SignalFrame) -> bool:

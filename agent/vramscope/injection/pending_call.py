@@ -19,10 +19,11 @@ from vramscope.injection.mappings import read_mappings
 from vramscope.injection.memory import TargetMemory
 from vramscope.injection.process_status import read_process_status
 from vramscope.injection.stages import AtStage, no_stage
-from vramscope.injection.stopped_thread import Contended, StoppedThread
+from vramscope.injection.stopped_thread import BadMoment, StoppedThread
 
 _ATTEMPTS: Final = 20
 _PAUSE_S: Final = 0.005
+_INT_BITS: Final = (1 << 32) - 1
 _FIRST_THAT_WAITS_WITHOUT_GIL: Final = (3, 13)
 
 
@@ -74,7 +75,7 @@ def _arm(
             with thread:
                 _queue(interpreter, thread, pages, line, at_stage)
             return thread.stopped_us
-        except Contended:
+        except BadMoment:
             time.sleep(_PAUSE_S)
     raise InjectionError("the lock of its queue of pending calls was never free", "busy")
 
@@ -96,6 +97,7 @@ def _queue(
         waits_at_once=interpreter.version < _FIRST_THAT_WAITS_WITHOUT_GIL,
     )
     # None: nothing here can tell the result, and it is hardly ever anything but success.
-    if thread.call(call):
+    result = thread.call(call)
+    if result is not None and result & _INT_BITS:
         raise InjectionError("its queue of pending calls is full", "busy")
     pages.keep(thread)

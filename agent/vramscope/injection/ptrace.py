@@ -24,6 +24,7 @@ _CONT, _DETACH, _SYSCALL = 7, 17, 24
 _GETREGSET, _SETREGSET = 0x4204, 0x4205
 _SEIZE, _INTERRUPT = 0x4206, 0x4207
 _GETSIGMASK, _SETSIGMASK = 0x420A, 0x420B
+_GET_RSEQ_CONFIGURATION: Final = 0x420F
 _O_TRACESYSGOOD: Final = 1
 _EVENT_STOP: Final = 128
 _SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
@@ -140,6 +141,26 @@ def write_signal_mask(thread: int, mask: int) -> None:
     """
     content = ctypes.c_uint64(mask)
     _traced_request(_SETSIGMASK, thread, _SIGNAL_SET_BYTES, ctypes.addressof(content))
+
+
+def rseq_area(thread: int) -> int:
+    """Address of a stopped thread's area for restartable sequences (rseq(2)), 0 if it has none.
+
+    Raises:
+        ThreadGone: it has ended.
+    """
+    # Address, then size, signature, flags.
+    configuration = (ctypes.c_uint64 * 3)()
+    try:
+        _traced_request(
+            _GET_RSEQ_CONFIGURATION,
+            thread,
+            ctypes.sizeof(configuration),
+            ctypes.addressof(configuration),
+        )
+    except OSError:
+        return 0  # Before Linux 5.13, or a kernel without them.
+    return int(configuration[0])
 
 
 def wait_for_stop(thread: int, timeout_s: float) -> Stop | None:

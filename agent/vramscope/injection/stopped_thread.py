@@ -9,6 +9,7 @@ it would after any stop, where the frame can only make it begin again or return 
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -34,9 +35,13 @@ _CALL_TIMEOUT_S: Final = 2.0
 _OWN_FAULTS: Final = (4, 5, 7, 8, 11, 31)
 _ALL_BLOCKED: Final = (1 << 64) - 1 - sum(1 << (number - 1) for number in (*_OWN_FAULTS, 9, 19))
 
+# struct rseq and struct rseq_cs (include/uapi/linux/rseq.h).
+_RSEQ_CS_OFFSET: Final = 8
+_RSEQ_CS: Final = struct.Struct("<QQQQ")
 
-class Contended(Exception):
-    """The function waited for a lock; it was called off, and has done nothing."""
+
+class BadMoment(Exception):
+    """The thread stands where nothing can be run in it; let go and tried again, it will work."""
 
 
 class StoppedThread:
@@ -114,7 +119,7 @@ class StoppedThread:
         """Run a function of the process; its result, None if this machine cannot tell it.
 
         Raises:
-            Contended: it would have waited for a lock.
+            BadMoment: it would have waited for a lock, which the thread itself may hold.
             InjectionError: it faulted (``failed``), or takes too long: then it goes on by itself
                 (``busy``).
         """
@@ -123,12 +128,11 @@ class StoppedThread:
         self._at_stage("calling")
         self._run_into_frame(frame, call)
         self._at_stage("called")
-        if not call.result:
+        if self._machine.result_survives:
             return self._machine.result(self._registers())
-        if not self._landings.store_result:
+        if not call.result or not self._landings.store_result:
             return None
-        stored = self._memory.read(call.result, 4)
-        return int.from_bytes(stored, "little", signed=True)
+        return int.from_bytes(self._memory.read(call.result, 8), "little", signed=True)
 
     def system_call(self, number: int, arguments: Sequence[int]) -> int:
         """Make a system call in the process; its result, negative for an error."""
@@ -160,7 +164,9 @@ class StoppedThread:
         """The saved state and the frame that holds it, made at the first use."""
         if self._state is None or self._frame is None:
             self._state = self._read_state()
+            self._refuse_restartable_sequence(self._state)
             try:
+                self._machine.check(self._thread)
                 frame = self._machine.frame(self._state, self._landings)
             except UnsupportedState as error:
                 raise InjectionError(str(error), "failed") from error
@@ -177,6 +183,18 @@ class StoppedThread:
                 vectors[number] = content
         mask = ptrace.read_signal_mask(self._thread)
         return ThreadState(self._registers(), vectors, mask)
+
+    def _refuse_restartable_sequence(self, state: ThreadState) -> None:
+        """A jump out of such a sequence would make the kernel forget to start it again."""
+        area = ptrace.rseq_area(self._thread)
+        if not area:
+            return
+        sequence = int.from_bytes(self._memory.read(area + _RSEQ_CS_OFFSET, 8), "little")
+        if not sequence:
+            return
+        _, start, length, _ = _RSEQ_CS.unpack(self._memory.read(sequence, _RSEQ_CS.size))
+        if 0 <= self._machine.instruction(state.registers) - start < length:
+            raise BadMoment
 
     def _registers(self) -> bytes:
         content = ptrace.read_registers(self._thread, ptrace.NT_PRSTATUS)
@@ -260,8 +278,7 @@ class StoppedThread:
             if self._machine.takes_frame(registers, frame):
                 return
             if call.waits_at_once and self._machine.waits_for_lock(registers):
-                # The thread itself may hold that lock, then it would wait for ever.
-                raise Contended
+                raise BadMoment
             self._run_to_border()
             self._at_system_call = False
 

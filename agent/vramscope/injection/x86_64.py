@@ -52,6 +52,7 @@ class X8664:
     """The processor of most machines that train."""
 
     name = "x86_64"
+    result_survives = False
     vector_sets: Sequence[int] = (NT_X86_XSTATE,)
     # mov $15, %rax; syscall, and the same by %eax.
     restorer_code: Sequence[bytes] = (
@@ -60,12 +61,18 @@ class X8664:
     )
     # syscall; ret
     system_call_code: Sequence[bytes] = (bytes.fromhex("0f05c3"),)
-    # mov %eax, (%rbx); pop %rbx; ret: the restorer overwrites %rax, so it is saved before.
-    store_result_code: Sequence[bytes] = (bytes.fromhex("89035bc3"),)
+    # mov %rax, (%rbx); pop %rbx; ret, and the same with %rbp: the restorer overwrites %rax.
+    store_result_code: Sequence[bytes] = (
+        bytes.fromhex("4889035bc3"),
+        bytes.fromhex("488945005dc3"),
+    )
     page_places: Sequence[int] = (0x3AC0_0000_0000, 0x3AC8_0000_0000, 0x2EC0_0000_0000)
     number_of_mmap = 9
     number_of_openat = 257
     number_of_close = 3
+
+    def check(self, thread: int) -> None:
+        """Nothing to refuse: shadow stacks are seen in /proc before."""
 
     def frame(self, state: ThreadState, landings: Landings) -> SignalFrame:
         """The frame from which the kernel restores ``state`` (setup_rt_frame, reversed)."""
@@ -102,7 +109,7 @@ class X8664:
         registers[_RAX] = 0
         registers[_RIP] = call.function
         if call.result and landings.store_result:
-            registers[_RBX] = call.result
+            registers[_RBX] = registers[_RBP] = call.result
             registers[_RSP] = frame.address
         else:
             registers[_RSP] = frame.stack_pointer - 8
@@ -144,6 +151,10 @@ class X8664:
     def result(self, registers: bytes) -> int:
         """Signed result of a system call."""
         return _signed(_REGISTERS.unpack(registers)[_RAX])
+
+    def instruction(self, registers: bytes) -> int:
+        """Address of the instruction that comes next."""
+        return int(_REGISTERS.unpack(registers)[_RIP])
 
     def takes_frame(self, registers: bytes, frame: SignalFrame) -> bool:
         """Whether a thread that stands before a system call is about to return by this frame."""
