@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Page, Request, expect
 
 from tests.support.page_fixture_server import PageFixtureServer
 from tests.support.page_scenario import Scenario
@@ -14,16 +14,6 @@ from tests.support.page_scenario import Scenario
 pytestmark = pytest.mark.browser
 
 CHART = ".timeline .main-svg"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture
@@ -37,18 +27,6 @@ def server() -> Iterator[PageFixtureServer]:
     ]
     with PageFixtureServer(scenarios) as running:
         yield running
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="dark")
-    opened = context.new_page()
-    opened.set_default_timeout(15_000)
-    errors: list[str] = []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    yield opened
-    context.close()
-    assert errors == []
 
 
 def test_no_request_leaves_the_origin_and_the_policy_is_kept(
@@ -91,7 +69,14 @@ def test_the_first_run_appears_by_itself(page: Page, server: PageFixtureServer) 
     server.scenarios.clear()
     page.goto(server.url)
     expect(page.locator("h1").last).to_contain_text("No run yet")
-    expect(page.locator(".way pre")).to_have_text(["vramscope run train.py", "vramscope demo"])
+    expect(page.locator(".way pre:visible")).to_have_text(
+        [
+            "vramscope ps",
+            "vramscope run train.py --lr 3e-4",
+            "vramscope demo",
+            "vramscope replay snapshot.pickle",
+        ]
+    )
     server.scenarios.extend(waiting)
     expect(page.locator(".runs-table tbody tr")).to_have_count(len(waiting))
 

@@ -22,6 +22,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tests.support.page_commands import finish, new_command
+from tests.support.page_lives import phases
 from tests.support.page_news import news_of
 from tests.support.page_scenario import Scenario
 from vramscope_frontend import INDEX_HTML, STATIC_DIR
@@ -45,6 +46,8 @@ class PageFixtureServer:
         self.signed_in = signed_in
         self.accepts_live = True
         self.command_outcome = "done"
+        self.jobs: list[dict[str, Any]] | None = None
+        """Training processes of the machine; None: this server does not tell them."""
         self.paths: list[str] = []
         self.posted: list[dict[str, Any]] = []
         self.sockets: set[WebSocket] = set()
@@ -98,6 +101,7 @@ class PageFixtureServer:
         api = [
             Route("/session", self._session),
             Route("/series-names", self._series_names),
+            Route("/machine/jobs", self._jobs),
             Route("/runs", self._runs),
             Route("/runs/{run}", self._run),
             Route("/runs/{run}/series", self._series),
@@ -141,9 +145,21 @@ class PageFixtureServer:
             {
                 "scopes": self.scopes,
                 "name": "ada@host",
-                "server": {"version": "0.1.0", "host": "127.0.0.1", "port": 8470},
+                "server": {
+                    "version": "0.1.0",
+                    "host": "127.0.0.1",
+                    "port": 8470,
+                    "attach_list": self.jobs is not None,
+                    "found_by_jobs": True,
+                },
             }
         )
+
+    async def _jobs(self, request: Request) -> Response:
+        self.paths.append(request.url.path)
+        if self.jobs is None:
+            return error(403, "forbidden", "This server was started without --allow-attach.")
+        return JSONResponse({"jobs": self.jobs, "taken_ns": time.time_ns()})
 
     async def _series_names(self, _: Request) -> Response:
         return JSONResponse(
@@ -204,12 +220,18 @@ class PageFixtureServer:
                 int(query.get("end", 1 << 50)),
                 int(query.get("rank", 0)),
                 points,
+                int(query["life"]) if "life" in query else None,
             )
         )
 
     async def _events(self, request: Request) -> Response:
         scenario = self._find(request)
-        return JSONResponse({"events": scenario.events() if scenario else []})
+        if scenario is None:
+            return JSONResponse({"events": []})
+        if request.query_params.get("kind") == "phase":
+            rank = int(request.query_params["rank"])
+            return JSONResponse({"events": phases(scenario, rank)})
+        return JSONResponse({"events": scenario.events()})
 
     async def _commands(self, request: Request) -> Response:
         scenario = self._find(request)

@@ -42,20 +42,27 @@ def news_of(scenarios: list[Scenario], subscription: dict[str, Any]) -> list[dic
                     "rank": rank,
                     "time_ns": batch["time_ns"].tolist(),
                     "columns": {
-                        name: to_json(batch["columns"][name]) for name in [*wanted, "step"]
+                        name: to_json(batch["columns"][name])
+                        for name in [*wanted, "step"]
+                        if name in batch["columns"]
                     },
                 }
             )
         rows = scenario.step_rows(
             scenario.last_step(since_ns) + 1, scenario.last_step(until_ns), rank
         )
+        offsets, of_rows = rows.pop("step_offsets"), rows.pop("life")
         if rows["step"]:
             news.append(
                 {
                     "kind": "steps",
                     "rank": rank,
+                    "life": of_rows[-1],
+                    "step_offset": offsets[of_rows[-1]],
                     **rows,
-                    "columns": {name: rows["columns"][name] for name in wanted},
+                    "columns": {
+                        name: rows["columns"][name] for name in wanted if name in rows["columns"]
+                    },
                 }
             )
     subscription["since_ns"] = until_ns

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.support.page_lives import begins, life_of, lives, lost_ns
 from tests.support.page_rows import Floats, binned, hash_text, to_json
 
 GIB = 1 << 30
@@ -45,6 +46,14 @@ class Scenario:
     gap_s: tuple[float, float] | None = None
     """Seconds before now in which samples are missing."""
     worst_rank: int | None = None
+    restarted_ago_s: tuple[float, ...] = ()
+    """Seconds before now at which new processes took over, oldest first."""
+    restarted_ranks: tuple[int, ...] | None = None
+    """Which ranks; None is all."""
+    lost_ranks: tuple[int, ...] = ()
+    lost_ago_s: float = 120.0
+    max_restarts: int = 0
+    tells_phases: bool = False
     user: str = "ada"
     created_s: float = field(default_factory=time.time)
     freed_steps: list[int] = field(default_factory=list[int])
@@ -148,10 +157,18 @@ class Scenario:
     # ------------------------------------------------------------------ REST
 
     def step_rows(
-        self, first: int, last: int, rank: int, points: int | None = None
+        self, first: int, last: int, rank: int, points: int | None = None, life: int | None = None
     ) -> dict[str, Any]:
-        """Rows of ``steps``; with ``points`` the row with the highest peak of each bin."""
-        last = min(last, self.last_step())
+        """Rows of ``steps``; with ``points`` the row with the highest peak of each bin.
+
+        ``first`` and ``last`` are places on the axis; numbers of the steps where ``life`` is given.
+        """
+        starts = begins(self, rank)
+        last_place = self.last_step(lost_ns(self, rank))
+        if life is not None:
+            stop = starts[life + 1] if life + 1 < len(starts) else last_place
+            first, last = max(1, first) + starts[life], min(last + starts[life], stop)
+        last = min(last, last_place)
         first = max(1, first)
         steps = np.arange(first, last + 1, dtype=np.int64)
         if points is not None and len(steps) > points:
@@ -163,16 +180,20 @@ class Scenario:
         columns = self.columns(steps, np.ones(len(steps)), rank)
         time_ns = self.started_ns + (steps * self.step_s * 1e9).astype(np.int64)
         columns.pop("step")
+        of_life = life_of(self, steps, rank)
         return {
-            "step": steps.tolist(),
+            "step": (steps - np.array(starts, dtype=np.int64)[of_life]).tolist(),
             "time_ns": time_ns.tolist(),
+            "life": of_life.tolist(),
+            "step_offsets": starts,
             "columns": {name: to_json(values) for name, values in columns.items()},
         }
 
     def samples(self, from_ns: int, to_ns: int, rank: int, every_ticks: int = 1) -> dict[str, Any]:
         """Raw samples at 10 Hz in a half-open range."""
         start = max(0, -(-(from_ns - self.started_ns) // 100_000_000))
-        end = max(start, -(-(min(to_ns, self.end_ns) - self.started_ns) // 100_000_000))
+        newest_ns = lost_ns(self, rank) or self.end_ns
+        end = max(start, -(-(min(to_ns, newest_ns) - self.started_ns) // 100_000_000))
         time_ns = self.started_ns + np.arange(start, end, every_ticks, dtype=np.int64) * 100_000_000
         if self.gap_s is not None:
             ago_s = self.created_s - time_ns / 1e9
@@ -180,6 +201,10 @@ class Scenario:
         position = (time_ns - self.started_ns) / 1e9 / self.step_s
         steps = position.astype(np.int64)
         columns = self.columns(steps, position - steps, rank)
+        starts = np.array(begins(self, rank), dtype=np.int64)
+        columns["step"] = (steps - starts[life_of(self, steps, rank)]).astype(np.float64)
+        if self.tells_phases:
+            columns["phase"] = ((steps % 500 >= 460) & (steps > 400)).astype(np.float64)
         return {"time_ns": time_ns, "columns": columns}
 
     def series(
@@ -191,7 +216,8 @@ class Scenario:
         seconds = max(0.0, (end - start) / 1e9)
         if seconds * 10 <= points:
             raw = self.samples(start, end + 1, rank)
-            values = {name: to_json(raw["columns"][name]) for name in fields}
+            unknown = np.full(len(raw["time_ns"]), np.nan)
+            values = {name: to_json(raw["columns"].get(name, unknown)) for name in fields}
             same = {name: dict.fromkeys(("min", "mean", "max"), values[name]) for name in fields}
             return {
                 "resolution_ms": 0,
@@ -203,7 +229,8 @@ class Scenario:
         raw = self.samples(start, end + 1, rank, every_ticks=max(1, width_s * 10 // 12))
         bins = (raw["time_ns"] - self.started_ns) // (width_s * 1_000_000_000)
         edges = np.flatnonzero(np.r_[True, np.diff(bins) > 0])
-        columns = {name: binned(raw["columns"][name], edges) for name in fields}
+        unknown = np.full(len(raw["time_ns"]), np.nan)
+        columns = {name: binned(raw["columns"].get(name, unknown), edges) for name in fields}
         time_ns = self.started_ns + bins[edges] * width_s * 1_000_000_000
         return {
             "resolution_ms": width_s * 1000,
@@ -215,6 +242,7 @@ class Scenario:
     def run(self, *, with_ranks: bool) -> dict[str, Any]:
         """The run object of the REST API."""
         step = self.last_step()
+        number = step - begins(self, (self.restarted_ranks or (0,))[0])[-1]
         now = self.columns(np.array([step]), np.array([1.0]), self.worst_rank or 0)
         ended = self.state == "ended"
         run: dict[str, Any] = {
@@ -230,12 +258,18 @@ class Scenario:
             "script": "train.py",
             "device_name": "emulated" if self.emulated else self.device_name,
             "device_total_bytes": int(self.limit_gib * GIB),
-            "step": step,
+            "step": number,
             "peak_reserved_bytes": int(now["reserved_bytes.all.peak"][0]),
             "used_bytes": None if self.context_gib is None else int(now["device.used_bytes"][0]),
-            "ranks_connected": self.world_size
+            "ranks_connected": self.world_size - len(self.lost_ranks)
             if self.state == "live" and self.silent_s == 0
             else 0,
+            "ranks_live": self.world_size - len(self.lost_ranks) if self.state == "live" else 0,
+            "ranks_lost": len(self.lost_ranks) if self.state == "live" else 0,
+            "restarts": len(self.restarted_ago_s),
+            "restarted_ns": int((self.created_s - self.restarted_ago_s[-1]) * 1e9)
+            if self.restarted_ago_s
+            else None,
             "fullest_rank": self.worst_rank or 0,
             "exit_code": self.exit_code if ended else None,
         }
@@ -253,16 +287,18 @@ class Scenario:
             "emulated": self.emulated,
         }
         failed = self.exit_code not in (0, None)
+        is_lost = rank in self.lost_ranks
+        mine = lives(self, rank)
         return {
             "rank": rank,
             "host": f"node{rank // 8}",
-            "pid": 4100 + rank,
+            "pid": mine[-1]["pid"],
             "local_rank": rank % 8,
-            "state": self.state,
-            "connected": self.state == "live" and self.silent_s == 0,
+            "state": "lost" if is_lost else self.state,
+            "connected": self.state == "live" and self.silent_s == 0 and not is_lost,
             "started_ns": self.started_ns,
             "ended_ns": self.end_ns if ended else None,
-            "last_seen_ns": self.end_ns,
+            "last_seen_ns": lost_ns(self, rank) or self.end_ns,
             "exit_code": self.exit_code if ended else None,
             "end_reason": ("exception" if failed else "exit") if ended else None,
             "end_text": self.end_text,
@@ -286,13 +322,21 @@ class Scenario:
                 "stats",
                 "reset_peaks",
             ],
-            "stream": f"{rank:032x}",
-            "restarts": 0,
+            "stream": mine[-1]["stream"],
+            "restarts": len(mine) - 1,
+            "reattaches": 0,
+            "lives": mine,
+            "restart_count": len(mine) - 1,
+            "max_restarts": self.max_restarts,
+            "process_started_ns": mine[-1]["started_ns"],
+            "launcher": "torchrun" if self.world_size > 1 else "",
+            "job": "",
+            "node_rank": None,
             "samples_received": int(self.age_s * 10),
             "samples_lost": self.samples_lost,
             "losses": {"spool full": self.samples_lost} if self.samples_lost else {},
             "steps_received": self.last_step(),
-            "step": self.last_step(),
+            "step": mine[-1]["last_step"],
             "status": {"rate_hz": 10.0, "cost_fraction": 0.0004},
         }
 

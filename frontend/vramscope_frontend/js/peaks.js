@@ -3,7 +3,7 @@
 
 import * as fields from "./fields.js";
 import { known, MIB } from "./format.js";
-import { numberOf } from "./numbering.js";
+import { newestLifeFrom, numberOf } from "./numbering.js";
 import { lastKnown } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
@@ -23,7 +23,7 @@ export function peakOf(steps, samples) {
   const by_sample = highestRow(samples, (i) => higher(samples.columns[fields.DEVICE_USED]?.[i], samples.columns[fields.RESERVED]?.[i]));
   if (!by_step && !by_sample) return null;
   if (by_step && (!by_sample || by_step.used >= by_sample.used)) {
-    return { used: by_step.used, usedKnown: known(steps.columns[fields.DEVICE_USED]?.[by_step.index]) || outside !== null, step: by_step.index > 0 || numberOf(steps, 0) <= 1 ? numberOf(steps, by_step.index) : null };
+    return { used: by_step.used, usedKnown: known(steps.columns[fields.DEVICE_USED]?.[by_step.index]) || outside !== null, step: by_step.index > 0 || numberOf(steps, 0) <= 1 ? numberOf(steps, by_step.index) : null, ...(by_step.index < newestLifeFrom(steps) ? { isEarlier: true } : {}) };
   }
   const index = by_sample?.index ?? 0;
   const step = samples.columns[fields.STEP]?.[index];

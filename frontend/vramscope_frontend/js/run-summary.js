@@ -67,7 +67,7 @@ export function summarize(run, shown, data, matrix) {
  * @typedef {object} StepFacts
  * @property {boolean} bySteps false where no optimizer step was seen: figures are those of samples
  * @property {number | null} allocatedPeak highest known moment of the last step
- * @property {{value: number, step: number} | null} largest
+ * @property {{value: number, step: number, isEarlier: boolean} | null} largest
  * @property {number | null} reserved
  * @property {number | null} used at the end of the last step
  * @property {number | null} quietSteps steps since memory was last taken from the device
@@ -105,7 +105,7 @@ export function stepFacts(data, steps, high) {
   return {
     bySteps,
     allocatedPeak: bySteps ? lastKnown(high.columns[fields.ALLOCATED]) : lastKnown(samples.columns[fields.ALLOCATED]),
-    largest: largest ? { value: largest.value, step: bySteps ? numberOf(all, largest.index) : NaN } : null,
+    largest: largest ? { value: largest.value, step: bySteps ? numberOf(all, largest.index) : NaN, isEarlier: bySteps && largest.index < newest } : null,
     reserved,
     used: used_at_end ?? reserved,
     quietSteps: stepsSinceChange(all.x.slice(newest), columns[fields.DEVICE_ALLOCATIONS]?.slice(newest)),

@@ -10,7 +10,7 @@ import { standVerdict } from "./stand-verdict.js";
 /** @typedef {import("./messages.js").Rank} Rank */
 /** @typedef {import("./run-state.js").Pill} Pill */
 /** @typedef {import("./glyphs.js").Severity} Severity */
-/** @typedef {{used: number, usedKnown: boolean, step: number | null}} Peak */
+/** @typedef {{used: number, usedKnown: boolean, step: number | null, isEarlier?: boolean}} Peak `isEarlier`: of a process that is no more */
 /** @typedef {{rank: number, free: number, least: number | null, most: number | null, ranks: number, heard: number}} WorstRank */
 /** @typedef {{severity: Severity, key: string, sentence: string, second: string}} Verdict */
 
@@ -207,7 +207,7 @@ function ended(seen) {
  * @param {number} limit_bytes
  */
 function peakLine(peak, limit_bytes) {
-  const at = known(peak.step) && peak.step > 0 ? ` (step ${count(peak.step)})` : "";
+  const at = known(peak.step) && peak.step > 0 ? ` (step ${count(peak.step)}${peak.isEarlier ? ", before the restart" : ""})` : "";
   const outside = peak.usedKnown ? "" : " What is used outside of PyTorch is not known.";
   return `${at ? "The largest step needed" : "The highest use was"} ${ofText(peak.used, limit_bytes)}${at}.${outside}`;
 }
@@ -241,7 +241,9 @@ export function verdictOverRuns(rows) {
   const lost_rows = rows.filter((row) => row.state === "lost");
   const tight = live.filter((row) => ["crit", "warn"].includes(headroomSeverity(row.free, row.limit) ?? ""));
   tight.sort((a, b) => (a.free ?? 0) - (b.free ?? 0));
+  const partly = live.filter((row) => row.run.ranks_lost);
   const others = [
+    tight.length && partly.length && `${plural(partly.length, "run has", "runs have")} lost ranks.`,
     stale_rows.length && `${plural(stale_rows.length, "run")} without data for more than 3 s.`,
     lost_rows.length && `${plural(lost_rows.length, "run")} lost without an end.`,
   ].filter(Boolean).join(" ");
@@ -253,6 +255,18 @@ export function verdictOverRuns(rows) {
       sentence: tight.length === 1
         ? `${first.run.name} is tight: ${sizeText(first.free)} of head-room at the peak so far.`
         : `${tight.length} of ${plural(live.length, "live run")} are tight: ${tight.slice(0, 2).map((row) => `${row.run.name} has ${sizeText(row.free)} left`).join(", ")}.`,
+      second: others || SCOPE,
+    };
+  }
+  if (partly.length) {
+    const [first] = partly;
+    const of = (/** @type {Run} */ run) => `${count(run.ranks_lost)} of ${count(run.world_size)}`;
+    return {
+      severity: "warn",
+      key: `partly-${partly.map((row) => row.run.id).join()}`,
+      sentence: partly.length === 1
+        ? `${first.run.name} has lost ${of(first.run)} ranks; the others are live.`
+        : `${partly.length} of ${plural(live.length, "live run")} have lost ranks: ${partly.slice(0, 2).map((row) => `${row.run.name} ${of(row.run)}`).join(", ")}.`,
       second: others || SCOPE,
     };
   }

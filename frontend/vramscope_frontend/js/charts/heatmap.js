@@ -8,7 +8,7 @@ import { loadPlotly } from "./plotly.js";
 import { clockTicks } from "./ticks.js";
 
 /** @typedef {import("./theme.js").Tokens} Tokens */
-/** @typedef {{rank: number, label: string, values: (number | null)[], free: number | null, severity: "crit" | "warn" | "ok" | null}} HeatRow */
+/** @typedef {{rank: number, label: string, isGone: boolean, values: (number | null)[], free: number | null, severity: "crit" | "warn" | "ok" | null}} HeatRow */
 /** @typedef {{t: number[], origin_ns: number, outliers: HeatRow[], others: HeatRow[]}} HeatModel */
 
 const LEAST_MS = 1000;
@@ -172,9 +172,12 @@ function layout(model, tokens, sizes, width, height) {
   const range = [(model.t[0] ?? 0) - bin / 2, (model.t.at(-1) ?? 0) + bin / 2];
   const split = sizes.total ? sizes.others / sizes.total : 1;
   const every = sizes.rowPx < 12 ? 10 : 1;
+  // Who is gone is named, however thin its row; its neighbours leave it the room.
+  const gone = model.others.flatMap((row, i) => (row.isGone ? [i] : []));
+  const labelled = (/** @type {HeatRow} */ row, /** @type {number} */ i, /** @type {number} */ step) => row.isGone || (i % step === 0 && (step === 1 || !gone.some((other) => Math.abs(other - i) < 2)));
   const axis = (/** @type {HeatRow[]} */ rows, /** @type {number} */ step, /** @type {[number, number]} */ domain, /** @type {boolean} */ bold) => ({
     domain, range: [rows.length - 0.5, -0.5], fixedrange: true, zeroline: false, showgrid: false, ticks: /** @type {const} */ (""), tickmode: /** @type {const} */ ("array"),
-    tickvals: rows.flatMap((_, i) => (i % step === 0 ? [i] : [])), ticktext: rows.flatMap((row, i) => (i % step === 0 ? [bold ? `<b>▲ ${row.label}</b>` : row.label] : [])),
+    tickvals: rows.flatMap((row, i) => (labelled(row, i, step) ? [i] : [])), ticktext: rows.flatMap((row, i) => (labelled(row, i, step) ? [bold ? `<b>${row.isGone ? "✕" : "▲"} ${row.label}</b>` : row.isGone ? `✕ ${row.label}` : row.label] : [])),
   });
   const right = (/** @type {string} */ text, /** @type {number} */ y, /** @type {string} */ yref, /** @type {string} */ color) => ({ text, xref: "paper", x: 1, xshift: 8, xanchor: "left", yref, y, yanchor: "middle", showarrow: false, font: { size: 12, color, family: tokens.font } });
   const notes = model.outliers.map((row, i) => right(`<b>${sizeText(row.free)}</b>`, i, "y2", row.severity === "crit" ? tokens.crit : row.severity === "warn" ? tokens.warn : tokens.ink));

@@ -6,7 +6,7 @@ import { toPixel } from "./geometry.js";
 
 /** @typedef {import("./geometry.js").Geometry} Geometry */
 /** @typedef {import("../phases.js").Band} Band */
-/** @typedef {{left: number, width: number, name: string, label: string, kind: Band["kind"], title: string, many: number}} PlacedBand */
+/** @typedef {{left: number, width: number, name: string, label: string, labelLeft: number, kind: Band["kind"], title: string, many: number}} PlacedBand */
 
 /** Less would not be seen; evaluations between two steps have no width at all on the axis of steps. */
 const LEAST_PX = 3;
@@ -36,16 +36,38 @@ export function placeBands(bands, geometry, range, marks) {
       before.width = Math.max(before.width, to - before.left);
       before.many++;
       before.title = before.many > 8 ? `${band.name}, ${before.many} stretches` : `${before.title}\n${band.title}`;
-    } else placed.push({ left: from, width: to - from, name: band.name, label: "", kind: band.kind, title: band.title, many: 1 });
+    } else placed.push({ left: from, width: to - from, name: band.name, label: "", labelLeft: 0, kind: band.kind, title: band.title, many: 1 });
   }
-  const taken = [...placed.map((one) => one.left), ...marks.map((px) => px - 12)];
-  for (const one of placed) {
-    const from = one.left + one.width + LABEL_GAP_PX;
-    const to = from + one.name.length * CHARACTER_PX;
-    const free = to <= right && !taken.some((px) => px > one.left && px < to + LABEL_GAP_PX);
-    if (free && !placed.some((other) => other !== one && other.left < from && other.left + other.width > from)) one.label = one.name;
+  for (const cluster of clustersOf(placed)) {
+    const last = cluster.right;
+    const widest = cluster.bands.reduce((a, b) => (b.width > a.width ? b : a));
+    const from = last + LABEL_GAP_PX;
+    const to = from + widest.name.length * CHARACTER_PX;
+    const taken = [...placed.map((one) => one.left), ...marks.map((px) => px - 12)];
+    if (to <= right && !taken.some((px) => px > last - 1 && px < to + LABEL_GAP_PX) && !marks.some((px) => Math.abs(px - from) < 12)) {
+      widest.label = widest.name;
+      widest.labelLeft = from;
+    }
   }
   return placed;
+}
+
+/**
+ * Bands that touch: they get one name, that of the widest.
+ * @param {PlacedBand[]} placed in order
+ */
+function clustersOf(placed) {
+  /** @type {{bands: PlacedBand[], right: number}[]} */
+  const clusters = [];
+  for (const band of placed) {
+    const open = clusters.at(-1);
+    const right = band.left + band.width;
+    if (open && band.left - open.right < LABEL_GAP_PX) {
+      open.bands.push(band);
+      open.right = Math.max(open.right, right);
+    } else clusters.push({ bands: [band], right });
+  }
+  return clusters;
 }
 
 /**
@@ -53,14 +75,14 @@ export function placeBands(bands, geometry, range, marks) {
  * @param {PlacedBand[]} placed
  */
 export function drawBands(lane, placed) {
-  fillWhenChanged(lane, JSON.stringify(placed.map((one) => [Math.round(one.left), Math.round(one.width), one.label, one.title])), () =>
+  fillWhenChanged(lane, JSON.stringify(placed.map((one) => [Math.round(one.left), Math.round(one.width), one.label, Math.round(one.labelLeft), one.title])), () =>
     placed.flatMap((one) => {
       const band = el("div", { class: "band", "data-kind": one.kind, title: one.title });
       band.style.left = `${one.left}px`;
       band.style.width = `${one.width}px`;
       if (!one.label) return [band];
       const label = el("span", { class: "band-name" }, one.label);
-      label.style.left = `${one.left + one.width + LABEL_GAP_PX}px`;
+      label.style.left = `${one.labelLeft}px`;
       return [band, label];
     }));
 }
@@ -73,10 +95,10 @@ export function drawBands(lane, placed) {
  */
 export function drawCuts(host, cuts, geometry, range) {
   const visible = cuts.filter((cut) => cut.x > range[0] && cut.x < range[1]).map((cut) => ({ ...cut, px: toPixel(geometry, range, cut.x) }));
-  fillWhenChanged(host, JSON.stringify([geometry.height, visible.map(({ px, text }) => [Math.round(px), text])]), () =>
+  fillWhenChanged(host, JSON.stringify([geometry.mainHeight, visible.map(({ px, text }) => [Math.round(px), text])]), () =>
     visible.map(({ px, text }) => {
       const line = el("div", { class: "cut", title: text });
-      Object.assign(line.style, { left: `${px}px`, top: `${geometry.top}px`, height: `${geometry.height}px` });
+      Object.assign(line.style, { left: `${px}px`, top: `${geometry.top}px`, height: `${geometry.mainHeight}px` });
       return line;
     }));
 }

@@ -48,7 +48,7 @@ export function stepTicks(x0, x1, stretches = [], most = 7) {
   const lives = stretches.length ? stretches : [{ x: -Infinity, offset: 0 }];
   lives.forEach(({ x, offset }, i) => {
     // Not at the very left: the label would run into those of the vertical axis.
-    const from = Math.max(x0 + 0.03 * (x1 - x0), i === 0 ? -Infinity : x);
+    const from = Math.max(x0 + 0.03 * (x1 - x0), i === 0 ? -Infinity : x - 1);
     const to = Math.min(x1, (lives[i + 1]?.x ?? Infinity) - 1);
     for (let number = Math.ceil((from - offset) / step) * step; number + offset <= to; number += step) {
       const value = number + offset;

@@ -53,7 +53,7 @@ export class About {
     ]);
     this.fill(this.losses, ranks.map((rank) => [rank.samples_lost, rank.losses]), () => this.lossLines(ranks));
     const line = restartsLine(run, this.page.app.clock.now_ns());
-    this.fill(this.lives, [line, ranks.map((rank) => [rank.state, rank.lives])], () => [el("p", { class: "ink2" }, line), livesTable(run)]);
+    this.fill(this.lives, [line, ranks.map((rank) => [rank.state, rank.lives])], () => [el("p", { class: "lives-line" }, line), livesTable(run)]);
     this.fill(this.rights, [this.page.app.scopes, ranks.map((rank) => [rank.allow, rank.commands])], () => this.rightLines(ranks));
     this.fill(this.devices, ranks.map((rank) => rank.devices), () => [
       dataTable(["Rank", "Device", "Name", ">Memory", "UUID"], ranks.flatMap((rank) => rank.devices.map((device) => [String(rank.rank), device.emulated ? "emulated" : `cuda:${device.index}`, device.name, el("span", { title: exactBytes(device.total_bytes) }, sizeText(device.total_bytes) + (known(device.limit_bytes) ? `, limited to ${sizeText(device.limit_bytes)}` : "")), el("code", {}, device.uuid || "–")])), "Devices"),

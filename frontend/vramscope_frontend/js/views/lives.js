@@ -37,7 +37,9 @@ export function livesTable(run) {
   const several = ranks.filter((rank) => (rank.lives?.length ?? 0) > 1);
   const now_ns = Math.max(...ranks.map((rank) => rank.last_seen_ns ?? 0));
   const rows = (several.length ? several : ranks).flatMap((rank) => rowsOf(rank, now_ns));
-  return dataTable(["Rank", "Began", "Process", ">Steps", "End"], rows.slice(0, MOST_ROWS), "Lives of the ranks");
+  const table = dataTable(["Rank", "Began", "Process", ">Steps", "End"], rows.slice(0, MOST_ROWS), "Lives of the ranks");
+  table.classList.add("lives");
+  return table;
 }
 
 /**

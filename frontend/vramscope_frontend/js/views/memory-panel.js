@@ -2,7 +2,7 @@
 
 import { Timeline } from "../charts/timeline.js";
 import { el, setAttribute } from "../dom.js";
-import { PHASE } from "../fields.js";
+import { PHASE, STEP_DURATION } from "../fields.js";
 import { known, sizeText } from "../format.js";
 import { pictureOf, readingOf } from "../memory-model.js";
 import * as moves from "../memory-view.js";
@@ -22,7 +22,7 @@ import { allRanksPicture } from "../ranks-model.js";
 
 /**
  * What the page knows and the panel needs for one picture; null while the run is not loaded.
- * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, context: string, summary: string}) | null} SceneSource
+ * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, context: string, summary: string}) | null} SceneSource
  */
 
 const ALL_RANKS = "Used on the device. Band: from the rank with least to the rank with most; grey line: the median; bright line: the rank with the highest peak.";
@@ -157,7 +157,7 @@ export class MemoryPanel {
       this.model = pictureOf(scene, null).model;
       scene.session.rankData?.refine(this.view.xKind === "step" ? "steps" : "samples", scene.range[0], scene.range[1], this.timeline.geometry.width);
     }
-    this.controls.showRun(scene.context, scene.ranks, this.view, scene.session.run?.state === "live");
+    this.controls.showRun(scene.context, scene.ranks, this.view, scene.session.run?.state === "live" && !scene.isGone);
     this.showReadout();
     if (this.showsTable) this.fillTable(this.model);
     setAttribute(this.timeline.figure, "aria-label", scene.summary);
@@ -274,5 +274,7 @@ function phaseOf({ session, steps, samples, origin_ns }, view, cursor) {
     return phaseAt(stretches, at_ns(cursor), index < 0 || isRolledUp(samples, index) ? null : codes[index]);
   }
   const index = indexAt(steps.x, Math.round(cursor));
-  return index < 1 ? null : phasesWithin(stretches, at_ns(steps.t[index - 1]), at_ns(steps.t[index]), codes.some(known));
+  const took_us = steps.columns[STEP_DURATION]?.[index];
+  const from_t = known(took_us) ? steps.t[index] - took_us / 1e6 : steps.t[index - 1];
+  return known(from_t) ? phasesWithin(stretches, at_ns(from_t), at_ns(steps.t[index]), codes.some(known)) : null;
 }

@@ -71,9 +71,12 @@ export class Overview {
     const seen = view.rank === null ? { ...view, xKind: /** @type {const} */ ("time") } : view;
     const rows = data ? data[seen.xKind === "step" ? "steps" : "samples"].whole() : matrixTimes(session.matrix);
     const pill = this.page.pill;
-    const silent = pill.state === "stale" || pill.state === "lost" || pill.state === "disconnected";
+    // Of a rank that is gone nothing comes any more, however live the others are.
+    const gone = summary.rank && summary.rank.state !== "live" && run.state === "live" ? summary.rank : null;
+    const lost = pill.state === "lost" || gone?.state === "lost";
+    const silent = lost || gone !== null || pill.state === "stale" || pill.state === "disconnected";
     const last = rows.x.at(-1) ?? 0;
-    const silent_s = silence_s(run, app.clock.now_ns()) ?? 0;
+    const silent_s = silence_s(gone ? { ...run, last_seen_ns: gone.last_seen_ns } : run, app.clock.now_ns()) ?? 0;
     const probe = shownRange(seen, rows);
     const quiet = silent ? Math.min((probe[1] - probe[0]) * 0.16, seen.xKind === "time" ? silent_s : silent_s * stepsPerSecond(rows)) : 0;
     const range = shownRange(seen, rows, last + quiet);
@@ -83,6 +86,7 @@ export class Overview {
     return {
       session,
       ranks: run.world_size,
+      isGone: gone !== null,
       view: seen,
       steps: data ? data.steps.view(seen.xKind === "step" ? range[0] : -Infinity) : NOTHING,
       high: data && seen.xKind === "step" ? data.high(range[0]) : NOTHING,
@@ -99,7 +103,7 @@ export class Overview {
       cuts: this.cuts(run, seen, steps),
       samplesLost: summary.samplesLost,
       isWhole: data?.isWhole ?? true,
-      silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: pill.state === "lost" ? `silent since ${seen.xKind === "step" ? `step ${count(numberAt(stretchesOf(steps), last))}` : `${age(silent_s)} ago`}` : "no data" }] : [],
+      silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: lost ? `silent since ${seen.xKind === "step" ? `step ${count(numberAt(stretchesOf(steps), last))}` : `${age(silent_s)} ago`}` : "no data" }] : [],
       context: summary.rank ? deviceText(summary.rank) : devicesText(run),
       summary: `Memory over ${seen.xKind === "step" ? "steps" : "time"}: ${whole?.isEmpty ? "no data yet" : `${this.page.verdict?.sentence ?? ""}`}`,
     };
@@ -156,7 +160,7 @@ export class Overview {
   showTodo(facts) {
     const cached = facts?.cached ?? null;
     const run = this.page.session.run;
-    this.todo.hidden = !known(cached) || cached < 2 ** 20 || run?.state !== "live";
+    this.todo.hidden = !known(cached) || cached < 2 ** 20 || run?.state !== "live" || this.page.summary?.rank?.state !== "live";
     if (this.todo.hidden || !facts || !known(cached)) return;
     const back = takenBack({ reserved: facts.reserved, returned: cached, activePeak: facts.activePeak });
     const text = `Returns ${sizeText(cached)} between steps${known(back) ? (back > 0 ? `; the next step takes at least ${sizeText(back)} back` : "") : ""}. Useful only if another process needs it now.`;

@@ -123,7 +123,8 @@ export class Ranks {
     const { t, used } = session.matrix.picture(240);
     const rowOf = (/** @type {RankRow} */ row) => ({
       rank: row.rank,
-      label: `${isGone(row.info) ? "✕ " : ""}${this.sort === "host" ? `${row.info.host}:${row.info.local_rank}` : `rank ${row.rank}`}`,
+      label: this.sort === "host" ? `${row.info.host}:${row.info.local_rank}` : `rank ${row.rank}`,
+      isGone: isGone(row.info),
       free: row.free,
       severity: headroomSeverity(row.free, row.limit),
       values: (used.get(row.rank) ?? []).map((bytes) => (known(bytes) && known(row.limit) ? Math.max(0, (row.limit - bytes) / row.limit) : null)),

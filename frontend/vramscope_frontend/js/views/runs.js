@@ -10,8 +10,9 @@ import { pathOf } from "../router.js";
 import { headroomSeverity, pillOf } from "../run-state.js";
 import { matches, passes, runRow, sortRows } from "../runs-model.js";
 import { verdictOverRuns } from "../verdict.js";
+import { openAttachDialog } from "./attach-dialog.js";
 import { failedPart, Segmented } from "./parts.js";
-import { firstStart } from "./runs-empty.js";
+import { FirstStart } from "./runs-empty.js";
 import { VerdictView } from "./verdict.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -55,10 +56,11 @@ export class Runs {
       this.filter = filter;
       this.render();
     });
+    const attach = el("button", { class: "button", type: "button", title: "Watch a job that is already running", click: () => openAttachDialog(app) }, "Attach…");
     this.body = el("tbody", {});
     this.problem = el("div", {});
-    this.list = el("div", {}, el("div", { class: "runs-tools" }, query, this.filters.element), this.problem, el("div", { class: "panel" }, this.table()), this.foot());
-    this.empty = firstStart(app);
+    this.list = el("div", {}, el("div", { class: "runs-tools" }, query, this.filters.element, el("span", { class: "spacer" }), attach), this.problem, el("div", { class: "panel" }, this.table()), this.foot());
+    this.empty = new FirstStart(app);
     this.element = el("div", {}, this.verdict.element, this.list, this.empty.element);
     this.list.hidden = true;
     this.empty.element.hidden = true;
@@ -85,6 +87,7 @@ export class Runs {
   close() {
     this.closed = true;
     clearInterval(this.timer);
+    this.empty.close();
     this.unfollow();
   }
 
@@ -114,13 +117,10 @@ export class Runs {
       return;
     }
     const nothing = runs.length === 0;
-    this.empty.element.hidden = !nothing;
+    this.empty.show(nothing);
     this.list.hidden = nothing;
     this.verdict.element.hidden = nothing;
-    if (nothing) {
-      this.empty.update();
-      return;
-    }
+    if (nothing) return;
     // While the page is cut off nothing ages: it is the page that hears nothing.
     const now_ns = cut ? this.heard_ns : app.clock.now_ns();
     const all = sortRows(runs.map((run) => runRow(run, this.trends.get(run.id)?.highest ?? null, now_ns)));

@@ -97,7 +97,7 @@ export class Stats {
     const allocated = size(facts.allocatedPeak);
     const largest = facts.largest;
     setText(this.allocated.label, facts.bySteps ? "Allocated, peak of step" : "Allocated now");
-    this.allocated.show(allocated.value, allocated.unit, largest ? `largest ${gibOr(largest.value)}${Number.isFinite(largest.step) ? ` at step ${count(largest.step)}` : ""}` : "", exactBytes(facts.allocatedPeak));
+    this.allocated.show(allocated.value, allocated.unit, largest ? `largest ${gibOr(largest.value)}${largest.isEarlier ? ", before the restart" : Number.isFinite(largest.step) ? ` at step ${count(largest.step)}` : ""}` : "", exactBytes(facts.allocatedPeak));
     const reserved = size(facts.reserved);
     setText(this.reserved.label, "Reserved");
     this.reserved.show(reserved.value, reserved.unit, known(facts.quietSteps) ? (facts.quietSteps > 0 ? `no device allocation for ${plural(facts.quietSteps, "step")}` : "device allocation in the last step") : "", exactBytes(facts.reserved));
