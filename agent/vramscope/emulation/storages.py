@@ -22,6 +22,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from vramscope.emulation.history import History
+from vramscope.emulation.interrupts import interrupts_held
 from vramscope.emulation.stacks import Stack
 from vramscope_analysis.allocator import Block, CachingAllocator, OutOfMemoryError
 
@@ -70,6 +71,7 @@ class StorageMirror:
         # The sampler thread reads while the training thread allocates. Re-entrant, because the
         # garbage collector may run a finalizer of the job in here, which may run an operation.
         self._lock = threading.RLock()
+        self._interrupts = interrupts_held()
         self._is_inside = False
         self._waiting: deque[Callable[[CachingAllocator], object]] = deque()
 
@@ -81,27 +83,33 @@ class StorageMirror:
             if self._is_inside:
                 # Their next use counts these tensors, if they live that long.
                 return None
-            self._is_inside = True
-            try:
-                if self._dead:
-                    self._bury()
-                self._see_all(args)
-                if kwargs:
-                    self._see_all(kwargs.values())
-                self._see_all((result,))
-            except OutOfMemoryError as error:
-                # The traceback's frames hold the tensors that were refused.
-                return error.with_traceback(None)
-            finally:
-                self._is_inside = False
-                if self._waiting:
-                    self._catch_up()
+            with self._interrupts:
+                return self._see_inside(args, kwargs, result)
+
+    def _see_inside(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> OutOfMemoryError | None:
+        self._is_inside = True
+        try:
+            if self._dead:
+                self._bury()
+            self._see_all(args)
+            if kwargs:
+                self._see_all(kwargs.values())
+            self._see_all((result,))
+        except OutOfMemoryError as error:
+            # The traceback's frames hold the tensors that were refused.
+            return error.with_traceback(None)
+        finally:
+            self._is_inside = False
+            if self._waiting:
+                self._catch_up()
         return None
 
     @contextmanager
     def model(self) -> Generator[CachingAllocator]:
         """Hold the model, brought up to date, for a moment."""
-        with self._lock:
+        with self._lock, self._interrupts:
             was_inside, self._is_inside = self._is_inside, True
             try:
                 if not was_inside:
