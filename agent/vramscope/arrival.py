@@ -92,8 +92,9 @@ def _config(options: dict[str, Any]) -> Config:
 def _address(session: Session) -> str | None:
     """Address of the run's page, once a server has taken the stream."""
     deadline_s = time.monotonic() + URL_WAIT_S
-    # In short turns: detached meanwhile, nothing of us may stay.
-    while session.is_active and time.monotonic() < deadline_s:
+    # In short turns: detached meanwhile, nothing of us may stay. And once a person has been told
+    # why there is no server, the answer can say so too.
+    while session.is_active and not session.last_notice and time.monotonic() < deadline_s:
         if session.wait_for_server(_POLL_S) is not None:
             break
     return session.page_url

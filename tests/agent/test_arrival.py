@@ -13,6 +13,7 @@ from tests.support.fake_server import FakeServer, free_port
 from vramscope import arrival, current
 from vramscope._version import __version__
 from vramscope.attaching.arrive import FolderFinder
+from vramscope.session import Session
 from vramscope_protocol.messages import Event, Goodbye, Register
 
 
@@ -90,10 +91,7 @@ def test_a_detach_without_a_server_admits_the_loss(tmp_path: Path) -> None:
     assert "no server acknowledged" in answer["message"]
 
 
-def test_without_a_server_the_answer_says_why_there_is_no_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(arrival, "URL_WAIT_S", 0.5)
+def test_without_a_server_the_answer_says_why_there_is_no_page(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     answers = ask("attach", url=url, token="t", spool_dir=str(tmp_path / "spool"))
     vramscope.detach()
@@ -102,7 +100,10 @@ def test_without_a_server_the_answer_says_why_there_is_no_page(
     assert url in answers[-1]["message"]
 
 
-def test_waiting_for_the_page_ends_with_a_detach(tmp_path: Path) -> None:
+def test_waiting_for_the_page_ends_with_a_detach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "last_notice", "")  # nothing is said: it would wait
     answers: list[dict[str, Any]] = []
     answered = threading.Event()
 
