@@ -7,12 +7,14 @@ from vramscope.injection.errors import InjectionError, NotInjectable
 from vramscope.injection.injected import Injected, inject
 from vramscope.injection.interpreter import Interpreter, find_interpreter
 from vramscope.injection.native_wait import native_wait
+from vramscope.injection.traceback_dump import dump_main_thread
 
 __all__ = [
     "Injected",
     "InjectionError",
     "Interpreter",
     "NotInjectable",
+    "dump_main_thread",
     "find_interpreter",
     "inject",
     "native_wait",

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import time
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
-from vramscope.injection.errors import InjectionError
 from vramscope.injection.interpreter import Interpreter
 from vramscope.injection.pending_call import arm_pending_call
-from vramscope.injection.process_status import name_of_process, read_process_status
 from vramscope.injection.remote_exec import arm_remote_exec
 from vramscope.injection.stages import AtStage, no_stage
-from vramscope.injection.tracing_thread import run_as_tracer
-
-_TRACED_FOR_S: Final = 0.5
-_PAUSE_S: Final = 0.005
 
 
 @dataclass(frozen=True)
@@ -57,22 +49,4 @@ def inject(
             raise ValueError("remote_exec needs a script")
         arm_remote_exec(interpreter, script)
         return Injected(0.0, "remote_exec")
-    _wait_for_other_tracer(interpreter.pid)
-    stopped_us = run_as_tracer(functools.partial(arm_pending_call, interpreter, source, at_stage))
-    return Injected(stopped_us, "pending_call")
-
-
-def _wait_for_other_tracer(pid: int) -> None:
-    """Let another one who attaches just now finish; refuse a debugger."""
-    deadline_s = time.monotonic() + _TRACED_FOR_S
-    while True:
-        try:
-            tracer = read_process_status(pid).tracer
-        except OSError as error:
-            raise InjectionError("the process has ended", "gone") from error
-        if not tracer:
-            return
-        if time.monotonic() > deadline_s:
-            name = name_of_process(tracer) or "another program"
-            raise InjectionError(f"it is being traced by {name} (PID {tracer})", "traced")
-        time.sleep(_PAUSE_S)
+    return Injected(arm_pending_call(interpreter, source, at_stage), "pending_call")

@@ -54,8 +54,8 @@ class LinePages:
         """Address of 8 bytes for the result of a call."""
         return self._address + _RESULT_OFFSET
 
-    def put(self, thread: StoppedThread, line: bytes) -> int:
-        """Write a line and give its address; it counts once :meth:`keep` is called.
+    def map(self, thread: StoppedThread) -> int:
+        """See to it that the pages are there; their address, at which a name stands.
 
         Raises:
             InjectionError: ``memory``, if the process gets none.
@@ -66,7 +66,15 @@ class LinePages:
         if mark != _MARK:
             self._number = 0
             thread.write(self._address, _HEADER.pack(_MARK, 0))
-        address = self._address + LINE_BYTES * (1 + self._number % PLACES)
+        return self._address
+
+    def put(self, thread: StoppedThread, line: bytes) -> int:
+        """Write a line and give its address; it counts once :meth:`keep` is called.
+
+        Raises:
+            InjectionError: ``memory``, if the process gets none.
+        """
+        address = self.map(thread) + LINE_BYTES * (1 + self._number % PLACES)
         thread.write(address, line + b"\0")
         return address
 

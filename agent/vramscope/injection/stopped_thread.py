@@ -30,6 +30,7 @@ from vramscope.injection.stages import AtStage, no_stage
 
 _STOP_TIMEOUT_S: Final = 10.0
 _CALL_TIMEOUT_S: Final = 2.0
+_TOO_LONG: Final = "its main thread takes too long; it goes on by itself"
 # Never blocked: what the thread's own instructions raise (SIGILL, SIGTRAP, SIGBUS, SIGFPE,
 # SIGSEGV, SIGSYS), and SIGKILL and SIGSTOP, which can't be.
 _OWN_FAULTS: Final = (4, 5, 7, 8, 11, 31)
@@ -206,6 +207,10 @@ class StoppedThread:
         ptrace.write_registers(self._thread, ptrace.NT_PRSTATUS, content)
 
     def _run_from(self, registers: bytes) -> None:
+        if self._runs_on_by_itself:
+            raise InjectionError(_TOO_LONG, "busy")
+        if self._at_system_call:
+            self._go_home()
         self._write_registers(registers)
         if not self._masked:
             # Only now: until here, a thread left alone would have kept this mask for ever.
@@ -287,4 +292,4 @@ class StoppedThread:
         ptrace.interrupt(self._thread)
         self._wait_for_plain_stop()
         self._runs_on_by_itself = True
-        raise InjectionError("its main thread takes too long; it goes on by itself", "busy")
+        raise InjectionError(_TOO_LONG, "busy")

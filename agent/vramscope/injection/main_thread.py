@@ -1,0 +1,125 @@
+"""The main thread of a Python process, with everything prepared before it is stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from vramscope.injection.errors import InjectionError
+from vramscope.injection.interpreter import CODE_BYTES, Interpreter
+from vramscope.injection.landings import find_landings
+from vramscope.injection.line_pages import LinePages
+from vramscope.injection.machines import machine_named
+from vramscope.injection.mappings import read_mappings
+from vramscope.injection.memory import TargetMemory
+from vramscope.injection.process_status import name_of_process, read_process_status
+from vramscope.injection.stages import AtStage, no_stage
+from vramscope.injection.stopped_thread import BadMoment, StoppedThread
+from vramscope.injection.tracing_thread import run_as_tracer
+
+_T = TypeVar("_T")
+
+_ATTEMPTS: Final = 20
+_PAUSE_S: Final = 0.005
+_TRACED_FOR_S: Final = 0.5
+
+
+class MainThread:
+    """What is known of a process before its main thread is stopped.
+
+    Args:
+        interpreter: of the process.
+        memory: of the process, writable.
+        at_stage: called at each stage.
+
+    Attributes:
+        pages: for lines and results.
+        stopped_us: how long the last stop lasted, in us.
+
+    Raises:
+        InjectionError: ``gone``, or ``failed`` for a C library of an unknown make.
+        OSError: the process has ended.
+    """
+
+    def __init__(self, interpreter: Interpreter, memory: TargetMemory, at_stage: AtStage) -> None:
+        machine = machine_named(interpreter.machine)
+        if machine is None:
+            raise ValueError(f"expected a known machine, got {interpreter.machine}")
+        self.interpreter = interpreter
+        self.memory = memory
+        self.machine = machine
+        self.at_stage = at_stage
+        self.stopped_us = 0.0
+        self._check_program()
+        mappings = read_mappings(interpreter.pid)
+        self._landings = find_landings(memory, mappings, machine, interpreter.library)
+        self.pages = LinePages(memory, machine, mappings)
+
+    def stop_for(self, work: Callable[[StoppedThread], _T]) -> _T:
+        """Do something with the thread stopped; again where the moment was a bad one.
+
+        Raises:
+            InjectionError: as :class:`StoppedThread` says, or ``busy``.
+        """
+        for _ in range(_ATTEMPTS):
+            thread = StoppedThread(
+                self.interpreter.pid, self.memory, self.machine, self._landings, self.at_stage
+            )
+            try:
+                with thread:
+                    result = work(thread)
+            except BadMoment:
+                time.sleep(_PAUSE_S)
+            else:
+                self.stopped_us = thread.stopped_us
+                return result
+        raise InjectionError("its main thread is never where it can be interrupted", "busy")
+
+    def _check_program(self) -> None:
+        """Refuse a process that has got this number since, or has become another program."""
+        known = self.interpreter
+        function = known.symbols["Py_AddPendingCall"].address
+        if (
+            read_process_status(known.pid).started_ticks != known.started_ticks
+            or self.memory.read(function, CODE_BYTES) != known.code
+        ):
+            raise InjectionError("the process has become another one", "gone")
+
+
+def with_main_thread(
+    interpreter: Interpreter, work: Callable[[MainThread], _T], at_stage: AtStage = no_stage
+) -> _T:
+    """Prepare everything, and let ``work`` stop the main thread; on a thread of its own.
+
+    Raises:
+        InjectionError: ``permission``, ``traced``, ``gone`` and what ``work`` raises.
+    """
+    _wait_for_other_tracer(interpreter.pid)
+
+    def reach() -> _T:
+        try:
+            with TargetMemory(interpreter.pid, writable=True) as memory:
+                return work(MainThread(interpreter, memory, at_stage))
+        except PermissionError as error:
+            raise InjectionError("its memory may not be written from here", "permission") from error
+        except OSError as error:
+            raise InjectionError("the process has ended", "gone") from error
+
+    return run_as_tracer(reach)
+
+
+def _wait_for_other_tracer(pid: int) -> None:
+    """Let another one who attaches just now finish; refuse a debugger."""
+    deadline_s = time.monotonic() + _TRACED_FOR_S
+    while True:
+        try:
+            tracer = read_process_status(pid).tracer
+        except OSError as error:
+            raise InjectionError("the process has ended", "gone") from error
+        if not tracer:
+            return
+        if time.monotonic() > deadline_s:
+            name = name_of_process(tracer) or "another program"
+            raise InjectionError(f"it is being traced by {name} (PID {tracer})", "traced")
+        time.sleep(_PAUSE_S)
