@@ -4,7 +4,7 @@ import { endOf, isGone, lastWords, recentRestart, restartsText, standOf, turnsOf
 import { pillOf } from "../vramscope_frontend/js/run-state.js";
 import { verdictOf, verdictOverRuns } from "../vramscope_frontend/js/verdict.js";
 import { runRow } from "../vramscope_frontend/js/runs-model.js";
-import { turnings } from "../vramscope_frontend/js/marks.js";
+import { happenings, turnings } from "../vramscope_frontend/js/marks.js";
 
 const NOW = 1_800_000_000_000_000_000;
 const S = 1e9;
@@ -116,4 +116,13 @@ test("restarts and lost ranks are marks and lines of the list", () => {
     ["restart", "↻", 0, "Restarted: rank 0, pid 812 → 990, at step 412"],
     ["lost", "✕", 1, "Rank 1: lost at step 412, without a word"],
   ]);
+});
+
+test("what the agent says when it is attached again is no second line", () => {
+  /** @returns {any} */
+  const attached = (/** @type {number} */ n, /** @type {number} */ time_ns) => ({ time_ns, rank: n, step: null, kind: "attach", text: "attached", data: {} });
+  const one = run([rank(0, { lives: [life(0), life(1)] }), rank(1)]);
+  const began = one.ranks[0].lives[1].started_ns;
+  const all = happenings([attached(0, began - 20 * S), attached(0, began + S), attached(1, began + S)], [], 2, turnings(one));
+  assert.deepEqual(all.map((each) => each.text), ["Rank 0: attached", "Restarted: rank 0, pid 812 → 990, at step 412", "Rank 1: attached"]);
 });

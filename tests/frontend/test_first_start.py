@@ -65,7 +65,7 @@ def test_a_job_that_cannot_be_reached_says_why(page: Page, server: PageFixtureSe
     ]
     page.goto(server.url)
     expect(page.locator(".more-jobs")).to_contain_text("It belongs to user lin. sudo ...")
-    expect(page.locator(".way").first).to_contain_text("Attached already; its run is on another")
+    expect(page.locator(".way").first).to_contain_text("Attached already; its run is not on this")
     expect(page.locator(".way").first).to_contain_text("python <b>.py")
 
 

@@ -12,6 +12,7 @@ import { commandEntry, commandTitle } from "./commands/catalogue.js";
 
 /** @type {Record<string, string>} */
 const GLYPHS = { attach: "▸", register: "▸", detach: "◂", exit: "■", goodbye: "■", exception: "✕", oom: "✕", command: "↺", mark: "◆", capture: "◇", phase: "▭", restart: "↻", handover: "↻", lost: "✕" };
+const TURNS = { restart: true, attach: true, handover: true };
 /** A job that evaluates often must not push everything else out of the list. */
 const MOST_PHASES = 4;
 
@@ -51,12 +52,26 @@ export function happenings(events, commands, world_size, more = []) {
   const shown = commands.flatMap((command) => commandHappening(command));
   const known_ids = new Set(commands.map((command) => command.id));
   for (const event of events) {
-    if (event.kind === "phase") continue;
+    if (event.kind === "phase" || (event.kind === "attach" && more.some((one) => tellsOfAttach(one, event)))) continue;
     if (event.kind.startsWith("command") && known_ids.has(event.data?.id ?? event.data?.command_id)) continue;
     const where = world_size > 1 && known(event.rank) ? `Rank ${event.rank}: ` : "";
     shown.push({ time_ns: event.time_ns, step: event.step, rank: event.rank, kind: event.kind, glyph: GLYPHS[event.kind] ?? "•", text: where + (event.text || event.kind) });
   }
   return [...shown, ...more].sort((a, b) => a.time_ns - b.time_ns);
+}
+
+/** What the agent says when it is there, some time after its process began. */
+const ATTACHED_WITHIN_NS = 60e9;
+const CLOCKS_DIFFER_NS = 2e9;
+
+/**
+ * Whether a happening tells already that a process was attached to.
+ * @param {Happening} one
+ * @param {RunEvent} event
+ */
+function tellsOfAttach(one, event) {
+  const after_ns = event.time_ns - one.time_ns;
+  return one.kind in TURNS && (one.rank === null || one.rank === event.rank) && after_ns > -CLOCKS_DIFFER_NS && after_ns < ATTACHED_WITHIN_NS;
 }
 
 /**

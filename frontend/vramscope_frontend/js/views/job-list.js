@@ -34,5 +34,5 @@ function jobRow(job, target) {
 
 /** @param {MachineJob} job */
 export function attachedNote(job) {
-  return el("p", { class: "attached" }, "Attached already", job.run ? ": " : "; its run is on another server.", job.run ? el("a", { href: pathOf("overview", job.run.id) }, job.run.name) : null);
+  return el("p", { class: "attached" }, "Attached already", job.run ? ": " : "; its run is not on this server.", job.run ? el("a", { href: pathOf("overview", job.run.id) }, job.run.name) : null);
 }
