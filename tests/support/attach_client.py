@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.job_process import REPOSITORY, child_environment, finish, start
+from vramscope.attaching.arrive import client_is_gone
 
 
 class Ended(NamedTuple):
@@ -59,8 +60,8 @@ def running(
         job.communicate()
 
 
-def request_folders() -> set[Path]:
-    """Folders of attach requests that lie about."""
-    return {
-        each for place in ("/tmp", "/dev/shm") for each in Path(place).glob("vramscope-attach-*")
-    }
+def abandoned_requests() -> set[Path]:
+    """Folders of attach requests that nobody waits for any more and nobody has removed."""
+    places = [Path("/tmp"), Path("/dev/shm")]
+    folders = {each for place in places for each in place.glob("vramscope-attach-*")}
+    return {each for each in folders if client_is_gone(str(each))}

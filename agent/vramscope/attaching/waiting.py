@@ -8,7 +8,7 @@ from typing import Final
 
 from vramscope.attaching.outcome import Answer, AttachError
 from vramscope.attaching.request import Request
-from vramscope.injection import InjectionError, Interpreter, native_wait
+from vramscope.injection import InjectionError, Interpreter, dump_main_thread, native_wait
 from vramscope.processes.process import Process, is_same_life
 
 DEFAULT_WAIT_S: Final = 30.0
@@ -17,7 +17,6 @@ PAGE_WAIT_S: Final = 12.0
 process itself waits."""
 _ARM_AGAIN_S: Final = 2
 _POLL_S: Final = 0.01
-_STACK: Final = "stack"
 
 
 class Wait:
@@ -113,7 +112,7 @@ class Wait:
     def _still_armed(self, seconds: int) -> None:
         if seconds == 1:
             self._say(
-                f"armed, waiting: the main thread of process {self._process.pid} is in "
+                f"armed, waiting: the main thread of process {self._process.pid} is "
                 f"{self._native_wait()}"
             )
         if self._arm_again is not None and seconds % _ARM_AGAIN_S == 0:
@@ -129,23 +128,19 @@ class Wait:
             return
         raise AttachError(
             f"given up after {self._wait_s:g} s: the main thread of process "
-            f"{self._process.pid} has not come back to Python; it is in {self._native_wait()}. "
+            f"{self._process.pid} has not come back to Python; it is {self._native_wait()}. "
             "Nothing was changed; try again with a longer --wait",
             "blocked",
             self._stack(),
         )
 
     def _native_wait(self) -> str:
-        return native_wait(self._process.pid) or "an unknown state"
+        return native_wait(self._process.pid) or "in an unknown state"
 
     def _stack(self) -> str:
         """The Python stack of the main thread, where that can be had."""
         try:
-            from vramscope.injection import dump_main_thread
-        except ImportError:
-            return ""
-        try:
-            stack = dump_main_thread(self._interpreter, f"{self._request.folder}/{_STACK}")
+            stack = dump_main_thread(self._interpreter)
         except InjectionError:
             return ""
         return stack or ""
