@@ -45,22 +45,12 @@ class Request:
     ) -> None:
         self._process = process
         self._name = PREFIX + secrets.token_hex(8)
-        self._place, place_path = self._find_place()
-        self.folder = os.path.join(place_path, self._name)
+        self._place = self._folder = self._lock = -1
+        self.folder = ""
         """As the process sees it."""
-        self._folder = self._lock = -1
-        try:
-            self._folder = self._open_private()
-            # Held for as long as this process lives: so the other side knows that somebody waits.
-            self._lock = self._write(_LOCK, b"")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for name, text in files.items():
-                os.close(self._write(name, text.encode()))
-            os.close(self._write("request.json", msgspec.json.encode(question)))
-            self._give(self._folder)
-        except BaseException:
-            self.close()
-            raise
+        contents = {name: text.encode() for name, text in files.items()}
+        contents["request.json"] = msgspec.json.encode(question)
+        self._make(contents)
 
     def __enter__(self) -> Request:
         return self
@@ -128,29 +118,26 @@ class Request:
                 os.close(descriptor)
         self._lock = self._folder = self._place = -1
 
-    def _find_place(self) -> tuple[int, str]:
-        """Make the folder in the first place where that works; the place, and its path."""
+    def _make(self, contents: Mapping[str, bytes]) -> None:
+        """Make the folder in the first place where that works."""
         pid = self._process.pid
-        reason = "no folder there can be written to"
         try:
             # The one link that is followed: the kernel's own.
             root = os.open(f"/proc/{pid}/root", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise AttachError(f"the files of process {pid}: {error.strerror}", "folder") from None
+        reason = ""
         try:
             for path in (*_PLACES, *self._working_folder()):
                 try:
-                    place = _open_below(root, path)
-                except OSError as error:
+                    self._make_in(root, path, contents)
+                    return
+                except OSError as error:  # no such place, no right to write there, no room left
                     reason = f"{path}: {error.strerror}"
-                    continue
-                try:
-                    os.mkdir(self._name, 0o700, dir_fd=place)
-                except OSError as error:
-                    os.close(place)
-                    reason = f"{path}: {error.strerror}"
-                    continue
-                return place, path
+                    self.close()
+        except BaseException:
+            self.close()
+            raise
         finally:
             os.close(root)
         raise AttachError(
@@ -158,6 +145,18 @@ class Request:
             "give it a /tmp or /dev/shm that can be written to",
             "folder",
         )
+
+    def _make_in(self, root: int, path: str, contents: Mapping[str, bytes]) -> None:
+        self._place = _open_below(root, path)
+        os.mkdir(self._name, 0o700, dir_fd=self._place)
+        self.folder = os.path.join(path, self._name)
+        self._folder = self._open_private()
+        # Held for as long as this process lives: so the other side knows that somebody waits.
+        self._lock = self._write(_LOCK, b"")
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for name, data in contents.items():
+            os.close(self._write(name, data))
+        self._give(self._folder)
 
     def _working_folder(self) -> list[str]:
         try:
@@ -177,8 +176,12 @@ class Request:
 
     def _write(self, name: str, data: bytes) -> int:
         file = os.open(name, _NEW_FILE, 0o600, dir_fd=self._folder)
-        os.write(file, data)
-        self._give(file)
+        try:
+            os.write(file, data)
+            self._give(file)
+        except OSError:
+            os.close(file)
+            raise
         return file
 
     def _give(self, descriptor: int) -> None:

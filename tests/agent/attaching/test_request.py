@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -97,6 +98,29 @@ def test_no_link_is_followed_on_the_way(
     monkeypatch.chdir(tmp_path / "link")
     with Request(here, {}, {}) as made:  # the working folder's own name has no link in it
         assert made.folder.startswith(f"{real}/")
+
+
+def test_a_full_disk_is_no_place(
+    here: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full, room = tmp_path / "full", tmp_path / "room"
+    full.mkdir()
+    room.mkdir()
+    monkeypatch.setattr(request_module, "_PLACES", (str(full), str(room)))
+    write, refusals = os.write, [OSError(errno.ENOSPC, "No space left on device")]
+
+    def no_space(file: int, data: bytes) -> int:
+        if refusals and data:
+            raise refusals.pop()
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", no_space)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with Request(here, {}, {"arrive.py": "text"}) as made:
+        assert made.folder.startswith(f"{room}/")
+        assert Path(made.folder, "arrive.py").read_text() == "text"
+    assert list(full.iterdir()) == list(room.iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
 def test_without_any_place_the_reason_is_told(
