@@ -22,7 +22,12 @@ from vramscope.identity.launch_key import (
     process_key,
     user_name,
 )
-from vramscope.identity.launchers import Placement, number, placement_from
+from vramscope.identity.launchers import (
+    Placement,
+    given_variables,
+    number,
+    placement_from,
+)
 from vramscope.identity.process_group import ProcessGroup
 from vramscope.identity.process_life import own_life, short_name, started_ns
 from vramscope.identity.scheduler_job import scheduler_job
@@ -70,11 +75,11 @@ def identify(
         launch_id: what is the same on all ranks of one launch and differs between launches.
         script: script that runs; found through ``__main__`` by default. Only its last part is
             kept: paths and arguments may hold secrets.
-        environ: variables of the launcher; the process's own by default.
+        environ: variables of the launcher; by default those that this process was started with.
         group: what ``torch.distributed`` says, once it is up.
         parent: what the watched process that started this one left to it.
     """
-    variables = os.environ if environ is None else environ
+    variables = given_variables() if environ is None else environ
     placement = _placement(variables, group)
     key = launch_id or _key(variables, placement, group, parent)
     script_name = os.path.basename(script if script is not None else _main_script())

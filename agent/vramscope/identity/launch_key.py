@@ -26,7 +26,6 @@ from vramscope.identity.process_life import (
     child_count,
     life_of,
     own_life,
-    was_given,
 )
 from vramscope.identity.scheduler_job import scheduler_job
 
@@ -45,8 +44,8 @@ def launch_key(variables: Mapping[str, str], placement: Placement) -> str | None
     """The key of this launch, by its launcher; ``None`` where the launcher gives none.
 
     Args:
-        variables: environment of this process.
-        placement: what the launcher says of it.
+        variables: environment that the launcher gave to this process.
+        placement: what it says of the process.
     """
     if placement.launcher in ("torchrun", "accelerate") and "TORCHELASTIC_RUN_ID" in variables:
         return _elastic_key(variables)
@@ -77,7 +76,7 @@ def group_key(variables: Mapping[str, str], group: ProcessGroup) -> str | None:
     """Key of ranks that only ``torch.distributed`` knows of; ``None`` if they left no trace.
 
     Args:
-        variables: environment of this process.
+        variables: environment that was given to this process.
         group: the process group that is up.
     """
     starter = _starter(variables)
@@ -108,10 +107,10 @@ def _starter(variables: Mapping[str, str]) -> int | None:
     parent = parent_pid()
     if parent is not None:
         return parent
-    if not is_numbered_later(variables):
-        return None
-    # The first rank starts the others, and only it has put the number of them there itself.
-    return os.getppid() if was_given("WORLD_SIZE") else os.getpid()
+    if is_numbered_later(variables):
+        return os.getppid()
+    # The first rank starts the others, and has put the number of them there itself.
+    return os.getpid() if is_numbered_later(os.environ) else None
 
 
 def _has_all_ranks(starter: int, group: ProcessGroup) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
+
+from vramscope.identity.process_life import start_environment
 
 
 class Launcher(Struct, frozen=True):
@@ -83,10 +86,23 @@ _OTHERS: Final = (
 )
 
 
+_NAMES: Final = frozenset(
+    name
+    for launcher in (_ELASTIC, _PLAIN, *_OTHERS)
+    for name in (
+        *(launcher.rank, launcher.world_size, *launcher.local_rank, *launcher.local_size),
+        *(*launcher.node_rank, "MASTER_ADDR", "MASTER_PORT"),
+    )
+)
+
+
 def placement_from(variables: Mapping[str, str]) -> Placement | None:
     """What the launcher says; ``None`` if no launcher numbered this process.
 
     A step of one SLURM task is none: it may be a shell in which jobs are started by hand.
+
+    Args:
+        variables: as :func:`given_variables` has them.
     """
     plain = _read(_PLAIN, variables)
     if "TORCHELASTIC_RUN_ID" in variables and plain is not None:
@@ -98,6 +114,21 @@ def placement_from(variables: Mapping[str, str]) -> Placement | None:
         if found is not None and (launcher.name != "srun" or found.world_size > 1):
             return found
     return None
+
+
+def given_variables() -> dict[str, str]:
+    """The environment, with the variables of launchers as they were when the process started.
+
+    Scripts and frameworks set the same ones themselves, each at another time and some in one rank
+    only. The numbers that they give are seen when PyTorch has them.
+    """
+    variables = dict(os.environ)
+    first = start_environment()
+    for name in _NAMES if first is not None else ():
+        variables.pop(name, None)
+        if first is not None and name in first:
+            variables[name] = first[name]
+    return variables
 
 
 def is_numbered_later(variables: Mapping[str, str]) -> bool:

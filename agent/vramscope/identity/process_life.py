@@ -87,9 +87,14 @@ def child_count(pid: int) -> int:
     return 0
 
 
-def was_given(name: str) -> bool:
-    """Whether a variable was in the environment when this process started."""
-    return any(item.startswith(f"{name}=") for item in _items("/proc/self/environ"))
+def start_environment() -> dict[str, str] | None:
+    """The environment as it was when this process started; ``None`` where nobody knows any more.
+
+    A program that shows another name in ``ps`` may have written that name over it.
+    """
+    items = [item.partition("=") for item in _items("/proc/self/environ")]
+    found = {name: value for name, _, value in items}
+    return found if "PATH" in found or "HOME" in found else None
 
 
 _made_up: dict[str, str] = {}

@@ -16,7 +16,11 @@ from msgspec.structs import replace
 from vramscope.identity.identity import Identity, identify
 from vramscope.identity.inheritance import Inheritance
 from vramscope.identity.launch_key import parent_pid
-from vramscope.identity.launchers import is_numbered_later, placement_from
+from vramscope.identity.launchers import (
+    given_variables,
+    is_numbered_later,
+    placement_from,
+)
 from vramscope.identity.process_group import read_process_group
 from vramscope.identity.process_group_watcher import ProcessGroupWatcher
 
@@ -104,9 +108,10 @@ class IdentitySource:
     def _wait_s(self) -> float:
         if read_process_group() is not None:
             return 0.0
-        if is_numbered_later(os.environ):
+        variables = given_variables()
+        if is_numbered_later(variables):
             return _NUMBERED_LATER_WAIT_S
-        if parent_pid() is not None and placement_from(os.environ) is None:
+        if parent_pid() is not None and placement_from(variables) is None:
             return _SPAWNED_WAIT_S
         return 0.0
 
