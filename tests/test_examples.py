@@ -45,14 +45,34 @@ def test_data_parallel_example_trains_on_two_ranks() -> None:
     assert "vramscope" not in (EXAMPLES / "train_ddp.py").read_text().partition('"""\n\n')[2]
 
 
-def test_minimal_example_trains_with_no_server_to_be_had(tmp_path: Path) -> None:
+def alone(name: str, *arguments: str, folder: Path) -> tuple[str, list[str]]:
+    """Run an example with no server to be had; its output, and its errors without notices."""
     code, output, errors = run(
-        [sys.executable, str(EXAMPLES / "train_minimal.py"), "100"],
+        [sys.executable, str(EXAMPLES / name), *arguments],
         VRAMSCOPE_LOCAL_SERVER="0",
-        VRAMSCOPE_SPOOL_DIR=str(tmp_path / "spool"),
+        VRAMSCOPE_SPOOL_DIR=str(folder / "spool"),
         VRAMSCOPE_EXIT_TIMEOUT_S="1",
-        XDG_RUNTIME_DIR=str(tmp_path),
+        XDG_RUNTIME_DIR=str(folder),
     )
     assert code == 0, errors
+    return output, [line for line in errors.splitlines() if not line.startswith("vramscope: ")]
+
+
+def test_minimal_example_trains_with_no_server_to_be_had(tmp_path: Path) -> None:
+    output, errors = alone("train_minimal.py", "100", folder=tmp_path)
     assert output.startswith("step 100  loss ")
-    assert [line for line in errors.splitlines() if not line.startswith("vramscope: ")] == []
+    assert errors == []
+
+
+def test_ignite_example_trains_and_evaluates(tmp_path: Path) -> None:
+    pytest.importorskip("ignite")
+    output, errors = alone("train_ignite.py", "2", folder=tmp_path)
+    assert [line.split("  ")[0] for line in output.splitlines()] == ["epoch 1", "epoch 2"]
+    assert errors == []
+
+
+def test_composer_example_trains_and_evaluates(tmp_path: Path) -> None:
+    """Composer asks for an older PyTorch than the tests have: where it is there, it is run."""
+    pytest.importorskip("composer")
+    _, errors = alone("train_composer.py", "2", folder=tmp_path)
+    assert "eval           Epoch   1" in "\n".join(errors)

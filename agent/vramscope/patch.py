@@ -65,7 +65,7 @@ class Patch:
                 raised = error
                 raise
             finally:
-                if os.getpid() == self._pid:
+                if self._pid != -1:
                     with guarded(self._where):
                         self._after(first, raised)
                 # Or the error would hold this frame, and this frame the error.

@@ -18,7 +18,6 @@ from typing import Any, Final, Protocol
 
 from vramscope.phases.phases import Phases
 from vramscope.phases.stretches import Stretch
-from vramscope.sampling.clock import Clock
 
 _QUIET_FETCHES: Final = 2
 _MAX_DATASETS: Final = 64
@@ -53,13 +52,11 @@ class Evaluation:
 
     Args:
         phases: where it is entered and left.
-        clock: times of fetches.
         autograd: what is asked of PyTorch.
     """
 
-    def __init__(self, phases: Phases, clock: Clock, autograd: Autograd | None = None) -> None:
+    def __init__(self, phases: Phases, autograd: Autograd | None = None) -> None:
         self._phases = phases
-        self._clock = clock
         self._autograd = autograd or TorchAutograd()
         self._open: Stretch | None = None
         self._is_off = False
@@ -73,15 +70,15 @@ class Evaluation:
         self._quiet = 0
         self._since_ns = 0
 
-    def before_fetch(self, iterator: object) -> None:
-        """``iterator``, of a ``DataLoader``, is asked for its next batch."""
+    def before_fetch(self, iterator: object, now_ns: int) -> None:
+        """``iterator``, of a ``DataLoader``, is asked for its next batch at this time."""
         is_on = self._autograd.is_on()
         goes_on = self._iterator == id(iterator)
         if goes_on and self._autograd.recorded() == self._recorded:
             self._quiet += 1
         else:
             self._quiet = 0
-            self._since_ns = self._clock.time_ns()
+            self._since_ns = now_ns
         self._iterator = id(iterator)
         self._dataset = id(getattr(iterator, "_dataset", None))
         if self._open is not None:
@@ -90,7 +87,7 @@ class Evaluation:
             return
         if not is_on:
             if self._trusts_mode:
-                self._enter(self._clock.time_ns(), is_off=True)
+                self._enter(now_ns, is_off=True)
         elif self._quiet >= _QUIET_FETCHES and self._is_other_data():
             self._enter(self._since_ns, is_off=False)
 

@@ -56,7 +56,7 @@ class Stretch(Struct, eq=False):
         if self.end_ns is None:
             return self.name
         times = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{self.name}, {_duration_text(self.end_ns - self.start_ns)}{times}"
+        return f"{self.name}, {_duration_text(_length_ns(self))}{times}"
 
 
 class Stretches:
@@ -130,9 +130,7 @@ class Stretches:
         if stretch.is_told:
             told.append(stretch)
             return
-        held, length_ns = self._held, (stretch.end_ns or 0) - stretch.start_ns
-        if length_ns < _SHORTEST_NS.get(stretch.source, 0) and not _continues(held, stretch):
-            return
+        held = self._held
         if held is not None and _continues(held, stretch):
             held.end_ns, held.end_step = stretch.end_ns, stretch.end_step
             held.count += 1
@@ -142,7 +140,7 @@ class Stretches:
 
     def _release(self, told: list[Stretch]) -> None:
         held, self._held = self._held, None
-        if held is None:
+        if held is None or _length_ns(held) < _SHORTEST_NS.get(held.source, 0):
             return
         is_new_name = held.code >= FIRST_USER_PHASE and held.code not in self._named
         if is_new_name or self._may_tell():
@@ -166,6 +164,10 @@ class Stretches:
             return False
         self._tokens -= 1
         return True
+
+
+def _length_ns(stretch: Stretch) -> int:
+    return (stretch.end_ns or 0) - stretch.start_ns
 
 
 def _continues(held: Stretch | None, stretch: Stretch) -> bool:

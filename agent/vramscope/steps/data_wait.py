@@ -20,7 +20,7 @@ class DataWait:
         self._has_waited = False
 
     def begin(self, now_ns: int) -> bool:
-        """A batch is asked for at this monotonic time; whether this begins a wait."""
+        """A batch is asked for at this time; whether this begins a wait."""
         self._depth += 1
         if self._depth == 1:
             self._start_ns = now_ns

@@ -28,7 +28,7 @@ class Job:
         self.clock = FakeClock()
         self.outbox = RecordingOutbox()
         self.phases = Phases(self.clock, self.outbox.put, Notices())
-        self.evaluation = Evaluation(self.phases, self.clock)
+        self.evaluation = Evaluation(self.phases)
         self.hooks = TorchHooks(self._stepped, self._before, self._after)
         self.model = torch.nn.Linear(2, 2)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
@@ -41,7 +41,7 @@ class Job:
         self.evaluation.optimizer_stepped()
 
     def _before(self, iterator: Any) -> None:
-        self.evaluation.before_fetch(iterator)
+        self.evaluation.before_fetch(iterator, self.clock.time_ns())
         self.clock.advance(1)
 
     def _after(self, iterator: Any, is_over: bool) -> None:

@@ -89,7 +89,7 @@ def test_a_long_wait_for_data_is_told_unless_it_lies_in_another_phase(rig: Rig) 
     rig.clock.advance(0.6)
     (event,) = rig.events()
     assert (event.data["phase"], event.data["code"]) == ("data_wait", 3)
-    assert event.data["start_ns"] == start_ns
+    assert (event.data["start_ns"], event.data["count"]) == (start_ns, 1)
 
 
 def test_closing_tells_what_lasts(rig: Rig) -> None:

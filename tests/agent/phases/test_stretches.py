@@ -122,6 +122,14 @@ def test_what_was_recognised_and_is_over_at_once_is_none(timeline: Timeline) -> 
     assert [data["id"] for data in timeline.due(10)] == [2]
 
 
+def test_many_that_are_over_at_once_are_one_that_lasts(timeline: Timeline) -> None:
+    """A checkpoint of many small files."""
+    for number in range(20):
+        timeline.run(number * 0.02, number * 0.02 + 0.01, source="save")
+    (data,) = timeline.due(10)
+    assert (data["end_ns"] - data["start_ns"], data["count"]) == (390_000_000, 20)
+
+
 def test_too_many_are_skipped_and_counted(timeline: Timeline) -> None:
     for number in range(100):
         timeline.run(number * 0.02, number * 0.02 + 0.01, name=f"{number % 2}", code=1)

@@ -37,7 +37,7 @@ class Rig:
         self.outbox = RecordingOutbox()
         self.phases = Phases(self.clock, self.outbox.put, Notices())
         self.self_cost = SelfCost(lambda: 0)
-        evaluation = Evaluation(self.phases, self.clock, Autograd())
+        evaluation = Evaluation(self.phases, Autograd())
         self.fetches = Fetches(self.phases, self.clock, self.self_cost, evaluation)
 
     def fetch(self, seconds: float) -> int:
