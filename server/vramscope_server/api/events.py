@@ -31,8 +31,6 @@ async def list_events(
     return await computed_response(
         server,
         lambda: {
-            "events": server.store.read_now(
-                lambda c: events.list_events(c, run_id, chosen, limit)
-            )
+            "events": server.store.read_now(lambda c: events.list_events(c, run_id, chosen, limit))
         },
     )

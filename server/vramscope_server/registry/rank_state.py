@@ -76,11 +76,14 @@ class RankState:
     @property
     def restarts(self) -> int:
         """How often another process took this rank over."""
-        return kinds(self.lives).count("restart")
+        # Asked of every rank of every run once a second, and nearly all have one life.
+        return kinds(self.lives).count("restart") if len(self.streams) > 1 else 0
 
     @property
     def restarted_ns(self) -> int | None:
         """When the newest process began, if it is not the first."""
+        if len(self.streams) == 1:
+            return None
         lives = self.lives
         begun = [life for life, kind in zip(lives, kinds(lives), strict=True) if kind == "restart"]
         return (begun[-1].info.started_ns or begun[-1].created_ns) if begun else None

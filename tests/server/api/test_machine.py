@@ -82,3 +82,14 @@ def test_a_caller_who_may_only_look_gets_no_list(here: ServerApp, jobs: FakeJobs
     session = here.client.get("/api/v1/session", headers=guest).json()
     assert session["server"]["attach_list"] is False
     assert jobs.asked == 0
+
+
+def test_a_page_inside_another_one_gets_no_list(here: ServerApp, jobs: FakeJobs) -> None:
+    with here.agent() as agent:
+        made = here.post(f"/api/v1/runs/{agent.run.id}/frames", {"scopes": ["view", "control"]})
+    framed = {"authorization": f"Bearer {made.json()['token']}"}
+    session = here.client.get("/api/v1/session", headers=framed).json()
+    assert "control" in session["scopes"]
+    assert session["server"]["attach_list"] is False
+    assert here.client.get(PATH, headers=framed).status_code == 403
+    assert jobs.asked == 0
