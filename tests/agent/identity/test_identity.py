@@ -5,7 +5,10 @@ import re
 
 import pytest
 
-from vramscope.identity import Identity, identify, launch_from
+from vramscope.config import load_config
+from vramscope.identity.identity import Identity, identify
+from vramscope.identity.inheritance import Inheritance
+from vramscope.identity.process_group import ProcessGroup
 
 TORCHRUN = {
     "TORCHELASTIC_RUN_ID": "a-rendezvous",
@@ -35,18 +38,20 @@ def test_all_ranks_of_a_launch_are_one_run_with_streams_of_their_own() -> None:
 def test_another_launch_or_another_name_is_another_run() -> None:
     one = rank(0).run_id
     assert rank(0, TORCHELASTIC_RUN_ID="another").run_id != one
-    assert rank(0, MASTER_PORT="29501").run_id != one
-    assert identify("named", script="train.py", environ=TORCHRUN).run_id != one
+    assert rank(0, SLURM_JOB_ID="7").run_id != one
+    assert identify("named", script="train.py", environ={**TORCHRUN, "RANK": "0"}).run_id != one
 
 
-def test_torchrun_without_an_id_is_told_apart_by_its_process_where_there_is_one() -> None:
-    alone = {**TORCHRUN, "TORCHELASTIC_RUN_ID": "none", "GROUP_WORLD_SIZE": "1"}
-    launch = launch_from(alone)
-    assert launch is not None
-    assert f":{os.getppid()}." in launch
-    two_nodes = launch_from({**alone, "GROUP_WORLD_SIZE": "2"})
-    assert two_nodes is not None
-    assert str(os.getppid()) not in two_nodes.split(":")[-1]
+def test_ranks_that_start_again_are_in_the_same_run_at_whatever_port() -> None:
+    again = rank(
+        0,
+        MASTER_PORT="41234",
+        TORCHELASTIC_RESTART_COUNT="2",
+        TORCHELASTIC_MAX_RESTARTS="3",
+        SLURM_JOB_ID="",
+    )
+    assert again.run_id == rank(0).run_id
+    assert (again.restart_count, again.max_restarts) == (2, 3)
 
 
 def test_a_given_launch_id_wins_and_makes_runs_comparable_across_processes() -> None:
@@ -57,50 +62,48 @@ def test_a_given_launch_id_wins_and_makes_runs_comparable_across_processes() -> 
     assert len(ids) == 1
 
 
-def test_without_a_launcher_each_process_is_a_run_of_its_own() -> None:
+def test_a_process_that_is_attached_to_again_goes_on_in_its_run() -> None:
     one, two = (identify(script="train.py", environ={}) for _ in range(2))
-    assert one.run_id != two.run_id
-    assert (one.rank, one.world_size, one.local_rank) == (0, 1, 0)
+    assert (one.run_id, one.life, one.process_started_ns // 10**9) == (
+        two.run_id,
+        two.life,
+        two.process_started_ns // 10**9,
+    )
+    assert one.stream != two.stream
+    assert (one.rank, one.world_size, one.local_rank, one.launcher) == (0, 1, 0, "")
 
 
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        (
-            {
-                "SLURM_JOB_ID": "9",
-                "SLURM_STEP_ID": "0",
-                "SLURM_STEP_NUM_TASKS": "8",
-                "SLURM_PROCID": "5",
-                "SLURM_LOCALID": "1",
-            },
-            (5, 8, 1, "slurm:9:0"),
-        ),
-        (
-            {
-                "PMIX_NAMESPACE": "prterun-1",
-                "OMPI_COMM_WORLD_RANK": "2",
-                "OMPI_COMM_WORLD_SIZE": "4",
-                "OMPI_COMM_WORLD_LOCAL_RANK": "0",
-            },
-            (2, 4, 0, "pmix:prterun-1"),
-        ),
-        (
-            {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"},
-            (1, 2, 0, "env:a:1"),
-        ),
-        # A shell inside an allocation: what is started there by hand is not one run.
-        (
-            {"SLURM_JOB_ID": "9", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"},
-            (0, 1, 0, None),
-        ),
-        ({"RANK": "one", "WORLD_SIZE": "-3"}, (0, 1, 0, None)),
-    ],
-)
-def test_launchers(environ: dict[str, str], expected: tuple[int, int, int, str | None]) -> None:
-    identity = identify(script="x.py", environ=environ)
-    found = (identity.rank, identity.world_size, identity.local_rank, launch_from(environ))
-    assert found == expected
+def test_a_process_group_numbers_what_no_launcher_has_numbered() -> None:
+    group = ProcessGroup(3, 8, "node0:29400")
+    identity = identify(script="train.py", environ={"SLURM_JOB_ID": "9"}, group=group)
+    assert (identity.rank, identity.world_size, identity.local_rank) == (3, 8, 3)
+    assert (identity.launcher, identity.job) == ("distributed", "slurm 9")
+    other = identify(
+        script="train.py", environ={"SLURM_JOB_ID": "9"}, group=ProcessGroup(0, 8, "node0:29400")
+    )
+    assert other.run_id == identity.run_id
+    assert identity.run_id != identify(script="train.py", environ={}).run_id
+
+
+def test_a_launcher_is_believed_before_a_process_group_that_may_be_one_of_several() -> None:
+    environ = {**TORCHRUN, "RANK": "3"}
+    identity = identify(script="train.py", environ=environ, group=ProcessGroup(1, 2, "x:1"))
+    assert (identity.rank, identity.world_size) == (3, 4)
+    alone = {**TORCHRUN, "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+    spawned = identify(script="train.py", environ=alone, group=ProcessGroup(1, 2, "x:1"))
+    assert (spawned.rank, spawned.world_size, spawned.local_rank) == (1, 2, 1)
+
+
+def test_a_child_takes_the_name_of_the_run_only_with_the_run() -> None:
+    # Ranks that one process starts, with their numbers still to come, as Lightning's are.
+    environ = {"WORLD_SIZE": "2"}
+    parent = Inheritance(load_config({}), "the package", "the key of its launcher")
+    near, far = ProcessGroup(1, 2, "127.0.0.1:29400"), ProcessGroup(1, 1000, "node0:29400")
+    child = identify(script="a.py", environ=environ, group=near, parent=parent)
+    assert (child.run_name, child.key) == ("the package", "the key of its launcher")
+    stranger = identify(script="a.py", environ=environ, group=far, parent=parent)
+    assert (stranger.run_name, stranger.key.partition(":")[0]) == ("a", "store")
+    assert f".{os.getppid()}." in identify(script="a.py", environ=environ, group=near).key
 
 
 def test_of_the_script_only_its_file_name_is_told() -> None:

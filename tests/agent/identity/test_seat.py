@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vramscope.identity.seat import claim_seat, is_seat_claimed
+
+
+@pytest.fixture(autouse=True)
+def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "vramscope"
+
+
+def test_a_child_tells_its_parent_once_that_it_is_rank_0(runtime_folder: Path) -> None:
+    assert not is_seat_claimed()
+    code = "import os; from vramscope.identity.seat import *; claim_seat(os.getppid())"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert is_seat_claimed()
+    assert not is_seat_claimed()
+    assert list(runtime_folder.iterdir()) == []
+
+
+def test_the_seat_of_another_process_is_not_ours() -> None:
+    claim_seat(os.getppid())
+    assert not is_seat_claimed()
+
+
+def test_a_folder_of_others_is_not_written_to(runtime_folder: Path) -> None:
+    runtime_folder.mkdir(mode=0o777)
+    runtime_folder.chmod(0o777)
+    with pytest.raises(PermissionError):
+        claim_seat(os.getpid())
