@@ -20,7 +20,7 @@ from vramscope.injection.stopped_thread import StoppedThread
 LINE_BYTES: Final = 1024
 """Room for one line with its NUL."""
 
-PLACES: Final = 39
+PLACES: Final = 127
 _SIZE: Final = LINE_BYTES * (1 + PLACES)
 # Mark, number of lines so far, result of the last call.
 _HEADER: Final = struct.Struct("<16sQ")
@@ -69,24 +69,29 @@ class LinePages:
         return self._address
 
     def put(self, thread: StoppedThread, line: bytes) -> int:
-        """Write a line and give its address; it counts once :meth:`keep` is called.
+        """Write a line and give its address.
+
+        Its place is taken before that, so that nobody writes into a line that is still to be read,
+        whoever dies now.
 
         Raises:
             InjectionError: ``memory``, if the process gets none.
         """
         address = self.map(thread) + LINE_BYTES * (1 + self._number % PLACES)
+        thread.write(self._address, _HEADER.pack(_MARK, self._number + 1))
         thread.write(address, line + b"\0")
         return address
 
-    def keep(self, thread: StoppedThread) -> None:
-        """Let the line that was put stay until its place is needed again."""
-        thread.write(self._address, _HEADER.pack(_MARK, self._number + 1))
+    def take_back(self, thread: StoppedThread) -> None:
+        """Free the place of the line that was put last: nobody will read it."""
+        thread.write(self._address, _HEADER.pack(_MARK, self._number))
 
     def _is_ours(self, mapping: Mapping | None) -> bool:
-        if mapping is None or mapping.path or mapping.end - mapping.start < _SIZE:
+        if mapping is None or mapping.path or mapping.permissions != "rw-p":
             return False
         # All zeros: whoever mapped it has died before the mark was written.
-        return self._memory.read(mapping.start, len(_MARK)) in (_MARK, bytes(len(_MARK)))
+        mark = self._memory.read(mapping.start, len(_MARK))
+        return mapping.end - mapping.start == _SIZE and mark in (_MARK, bytes(len(_MARK)))
 
     def _map(self, thread: StoppedThread) -> int:
         for place in self._machine.page_places:

@@ -50,8 +50,12 @@ def _queue(main: MainThread, thread: StoppedThread, lock: int, line: bytes) -> N
         result=main.pages.result,
         waits_at_once=main.interpreter.version < FIRST_WITH_MUTEX,
     )
+    try:
+        result = thread.call(call)
+    except BadMoment:
+        main.pages.take_back(thread)
+        raise
     # None: nothing here can tell the result, and it is hardly ever anything but success.
-    result = thread.call(call)
     if result is not None and result & _INT_BITS:
+        main.pages.take_back(thread)
         raise InjectionError("its queue of pending calls is full", "busy")
-    main.pages.keep(thread)

@@ -82,6 +82,7 @@ class StoppedThread:
         self._masked = False
         self._stands = False
         self._at_system_call = False
+        self._in_function = False
         self._runs_on_by_itself = False
         self.stopped_us = 0.0
         self._start_s = 0.0
@@ -127,7 +128,9 @@ class StoppedThread:
         state, frame = self._prepared()
         self._run_from(self._machine.to_call(state, frame, self._landings, call))
         self._at_stage("calling")
+        self._in_function = True
         self._run_into_frame(frame, call)
+        self._in_function = False
         self._at_stage("called")
         if self._machine.result_survives:
             return self._machine.result(self._registers())
@@ -265,7 +268,8 @@ class StoppedThread:
         """Run to the next border of a system call."""
         deadline_s = time.perf_counter() + _CALL_TIMEOUT_S
         self._resume(to_system_call=True)
-        self._at_stage("running")
+        if self._in_function:
+            self._at_stage("running")
         while (stop := self._wait(deadline_s)) is not None:
             if stop.kind == "syscall":
                 return
