@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 
+from vramscope.fork_gate import no_fork
+
 PREFIX = "vramscope: "
 _MAX_NOTES = 32
 _MAX_TEXT = 1000
@@ -67,9 +69,11 @@ def write_line(text: str) -> None:
     if stream is None:  # pyright: ignore[reportUnnecessaryComparison]  # pythonw, closed fd 2
         return
     try:
-        # One call: lines of several ranks that share a terminal must not be mixed.
-        stream.write(line)
-        stream.flush()
+        # The stream has a lock: a child forked now could never write to it.
+        with no_fork():
+            # One call: lines of several ranks that share a terminal must not be mixed.
+            stream.write(line)
+            stream.flush()
     except (OSError, ValueError, AttributeError, TypeError):
         # The job closed its stderr, the pipe has no reader, or the job put something else in
         # its place: nobody is left to be told.

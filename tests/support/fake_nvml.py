@@ -33,6 +33,12 @@ class FakeNvml(ModuleType):
     class NVMLError_LibraryNotFound(NVMLError):
         """No driver installed."""
 
+    class NVMLError_LibRmVersionMismatch(NVMLError):
+        """The library is newer than the loaded driver."""
+
+    class NVMLLibraryMismatchError(Exception):
+        """The driver lacks the version of a function that the package calls. No ``NVMLError``."""
+
     def __init__(self, *devices: dict[str, Any]) -> None:
         super().__init__("pynvml")
         self.devices = devices
@@ -47,6 +53,10 @@ class FakeNvml(ModuleType):
             self.calls.append(name)
             if name in self.errors:
                 raise self.errors[name]
+            # A device may refuse on its own what others answer.
+            refusals = args[0].get("errors", {}) if args and isinstance(args[0], dict) else {}
+            if name in refusals:
+                raise refusals[name]
             return getattr(self, f"_{name}")(*args, **options)
 
         return call
@@ -83,7 +93,9 @@ class FakeNvml(ModuleType):
         if version is not None and not device.get("has_v2", True):
             raise self.NVMLError_FunctionNotFound
         return SimpleNamespace(
-            total=device.get("total", 1000), used=device.get("used", 300), free=700
+            total=device.get("total", 1000),
+            used=device.get("used", 300),
+            free=device.get("free", 700),
         )
 
     def _nvmlDeviceGetUtilizationRates(self, device: Any) -> Any:

@@ -25,6 +25,8 @@ MEMORY_INTERVAL_NS: Final = 250_000_000
 SLOW_INTERVAL_NS: Final = 1_000_000_000
 """Load, power, temperature and the process list are read once in this time."""
 
+_NOT_AVAILABLE: Final = 1 << 63
+"""NVML's number for "not available" has all bits set; no number of bytes is as large as this."""
 _INITIAL_PID_NAMESPACE: Final = "pid:[4026531836]"
 
 
@@ -62,6 +64,8 @@ class NvmlMonitor:
         self._latest = DeviceMemory()
         self._slow = self._slow_readings()
         self._memory_due_ns = 0
+        # One device may refuse what the next one answers: a slice of one, above all.
+        self._library.forget_refusals()
         self._handle = self._find(index, uuid) if self._library.open() else None
         if self._handle is None:
             self.name, self.uuid, self.total_bytes = "", "", None
@@ -112,6 +116,12 @@ class NvmlMonitor:
         return [(now_ns + position * gap_ns, read) for position, read in enumerate(readings)]
 
     def _memory_info(self) -> Any:
+        """What the driver says of the device's memory, ``None`` if it has none of its own."""
+        memory = self._asked_memory()
+        # Some drivers say "success" with 0 of 0 where GPU and CPU share their memory.
+        return None if memory is None or not 0 < memory.total < _NOT_AVAILABLE else memory
+
+    def _asked_memory(self) -> Any:
         """Version 2 counts what the driver keeps for itself apart from what is used."""
         ask = self._library.ask
         if self._memory_version is not None:
@@ -194,7 +204,7 @@ def _sum(parts: list[int | None]) -> int:
     """Total of the parts; unknown as soon as one part is."""
     total = 0
     for part in parts:
-        if part is None:
+        if part is None or part >= _NOT_AVAILABLE:
             return UNKNOWN
         total += part
     return total

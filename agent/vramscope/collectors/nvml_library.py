@@ -6,16 +6,24 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
+from vramscope.fork_gate import no_fork
 from vramscope.notices import Notices
 
 Handle = Any
 """A device handle: an opaque ctypes pointer."""
 
+_DRIVER_REPLACED: Final = (
+    "the driver was updated while the old one is still loaded: device totals are unknown until "
+    "the machine is started again; training goes on"
+)
+
 
 class NvmlLibrary:
     """Calls into ``pynvml`` that answer ``None`` instead of raising.
+
+    No child is forked in the middle of a call: NVML would stay locked in it for ever.
 
     Args:
         notices: told once when NVML is missing or stops working.
@@ -37,8 +45,13 @@ class NvmlLibrary:
         """Load and initialise NVML at the first call; whether it can be used."""
         if not self._tried:
             self._tried = True
-            self._module = self._initialised()
+            with no_fork():
+                self._module = self._initialised()
         return self._module is not None
+
+    def forget_refusals(self) -> None:
+        """Ask everything anew: another device is asked."""
+        self._unsupported.clear()
 
     def close(self) -> None:
         """Give NVML back; nothing is asked afterwards."""
@@ -69,13 +82,20 @@ class NvmlLibrary:
         if call is None:
             return None
         try:
-            return call(*args, **options)
-        except module.NVMLError as error:
+            with no_fork():
+                return call(*args, **options)
+        except (module.NVMLError, module.NVMLLibraryMismatchError) as error:
             if key is not None and _is_permanent(module, error):
                 self._unsupported.add(key)
-            elif isinstance(error, module.NVMLError_GpuIsLost):
-                self._notices.note("nvml", "the driver reports that the device is lost")
+            else:
+                self._note(module, error)
             return None
+
+    def _note(self, module: Any, error: Exception) -> None:
+        if isinstance(error, module.NVMLError_GpuIsLost):
+            self._notices.note("nvml", "the driver reports that the device is lost")
+        elif isinstance(error, module.NVMLError_LibRmVersionMismatch):
+            self._notices.note("nvml", _DRIVER_REPLACED)
 
     def _initialised(self) -> Any:
         if sys.platform not in ("linux", "win32"):
@@ -88,6 +108,9 @@ class NvmlLibrary:
             return None
         try:
             module.nvmlInit()
+        except module.NVMLError_LibRmVersionMismatch:
+            self._notices.note("nvml", _DRIVER_REPLACED)
+            return None
         except module.NVMLError as error:
             self._notices.note("nvml", f"NVML not found ({error}): device totals are unknown")
             return None
@@ -100,6 +123,8 @@ def _is_permanent(module: Any, error: Exception) -> bool:
         (
             module.NVMLError_NotSupported,
             module.NVMLError_FunctionNotFound,
+            # Of a driver that is too old as well, for functions that have several versions.
+            module.NVMLLibraryMismatchError,
             module.NVMLError_NoPermission,
         ),
     )

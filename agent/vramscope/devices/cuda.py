@@ -62,6 +62,9 @@ class CudaDevice:
         self._limit_fraction = 1.0
         self._has_counters = True
         self._reserved_bytes = 0
+        # What CUDA says of the device, for where the driver says nothing.
+        self._cuda_name = ""
+        self._cuda_total_bytes: int | None = None
 
     @property
     def info(self) -> DeviceInfo:
@@ -110,10 +113,12 @@ class CudaDevice:
                 self._selected = (0, None)
                 self._nvml.select(0)
         nvml = self._nvml
+        total_bytes = self._cuda_total_bytes if nvml.total_bytes is None else nvml.total_bytes
         limit_bytes = None
-        if self._limit_fraction < 1.0 and nvml.total_bytes is not None:
-            limit_bytes = int(nvml.total_bytes * self._limit_fraction)
-        info = DeviceInfo(self._index, nvml.name, nvml.uuid, nvml.total_bytes, limit_bytes)
+        if self._limit_fraction < 1.0 and total_bytes is not None:
+            limit_bytes = int(total_bytes * self._limit_fraction)
+        name = nvml.name or self._cuda_name
+        info = DeviceInfo(self._index, name, nvml.uuid, total_bytes, limit_bytes)
         if info != self._told:
             self._told = info
             if self._on_change is not None:
@@ -130,14 +135,25 @@ class CudaDevice:
         self._index = index
         self._follows_job = self._has_counters = True
         torch: Any = sys.modules["torch"]
-        uuid = getattr(torch.cuda.get_device_properties(index), "uuid", None)
-        self._uuid = None if uuid is None else str(uuid)
+        self._take_properties(torch.cuda.get_device_properties(index))
         fraction = getattr(c_module, "_cuda_getMemoryFraction", None)  # 2.6 and newer
         self._limit_fraction = 1.0 if fraction is None else float(fraction(index))
         if torch.cuda.get_allocator_backend() != "native":
             self._notices.note(
                 "backend",
                 "the allocator backend is not PyTorch's own: most of its counters stay 0",
+            )
+
+    def _take_properties(self, properties: Any) -> None:
+        uuid = getattr(properties, "uuid", None)
+        self._uuid = None if uuid is None else str(uuid)
+        self._cuda_name = str(getattr(properties, "name", ""))
+        self._cuda_total_bytes = getattr(properties, "total_memory", None)
+        if getattr(properties, "is_integrated", False):
+            self._notices.note(
+                "unified",
+                "this device shares its memory with the processor: what other programs take of it "
+                "is not known",
             )
 
     def busy_reason(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import encodings.ascii
 import encodings.idna
 import logging
 import socket
@@ -25,9 +26,10 @@ from vramscope_protocol.errors import RATE_LIMITED, ProtocolError
 from vramscope_protocol.messages import Error, ServerMessage
 from vramscope_protocol.session import AgentSession
 
-# Host names go through it. It is imported at first use, which may be a last delivery at the very
-# end of the interpreter, when nothing can be imported any more.
-_HOST_NAME_CODEC: Final = encodings.idna
+# Host names and headers go through them. They are imported at first use, which may be a last
+# delivery at the very end of the interpreter, when nothing can be imported any more, or while the
+# job forks a child, in which the module would stay half imported.
+_CODECS: Final = (encodings.idna, encodings.ascii)
 
 _COST_INTERVAL_S: Final = 1.0
 

@@ -116,6 +116,45 @@ def test_a_driver_that_lists_processes_without_their_bytes(place: str) -> None:
     assert memory.other_bytes == (5 if place == "host" else UNKNOWN)
 
 
+def test_the_drivers_number_for_not_available_is_unknown(place: str) -> None:
+    clock = FakeClock()
+    device = monitor(
+        FakeNvml({"uuid": "GPU-a", "used": 300, "processes": [(OWN, (1 << 64) - 1)]}), clock
+    )
+    device.select(0)
+    memory = read_for_a_second(device, clock)
+    assert (memory.process_bytes, memory.used_bytes) == (UNKNOWN, 300)
+    assert memory.other_bytes == (0 if place == "host" else UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {"errors": {"nvmlDeviceGetMemoryInfo": FakeNvml.NVMLError_NotSupported()}},
+        {"total": 0, "used": 0, "free": 0},
+        {"total": (1 << 64) - 1, "used": (1 << 64) - 1, "free": 0},
+    ],
+)
+def test_a_device_without_memory_of_its_own_has_unknown_memory(memory: dict[str, Any]) -> None:
+    clock = FakeClock()
+    device = monitor(FakeNvml({"uuid": "GPU-a", **memory}), clock)
+    assert device.select(0)
+    assert (device.uuid, device.total_bytes) == ("GPU-a", None)
+    read = read_for_a_second(device, clock)
+    assert (read.total_bytes, read.used_bytes, read.free_bytes) == (UNKNOWN, UNKNOWN, UNKNOWN)
+    assert read.utilization_percent == 55
+
+
+def test_what_one_device_refuses_the_next_one_may_answer() -> None:
+    clock = FakeClock()
+    refused = {"nvmlDeviceGetPowerUsage": FakeNvml.NVMLError_NotSupported()}
+    device = monitor(FakeNvml({"uuid": "GPU-a", "errors": refused}, {"uuid": "GPU-b"}), clock)
+    device.select(0)
+    assert read_for_a_second(device, clock).power_mw == UNKNOWN
+    device.select(1)
+    assert read_for_a_second(device, clock).power_mw == 250_000
+
+
 def test_an_old_driver_has_the_first_memory_call_only() -> None:
     nvml = FakeNvml({"uuid": "GPU-a", "has_v2": False})
     device = monitor(nvml)

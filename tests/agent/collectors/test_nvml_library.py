@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from tests.support.fake_nvml import FakeNvml
+from vramscope import fork_gate
 from vramscope.collectors.nvml_library import NvmlLibrary
 from vramscope.notices import Notices
 
@@ -46,6 +48,7 @@ def test_without_a_driver_there_is_a_note_and_it_is_tried_once(notices: Notices)
         FakeNvml.NVMLError_NotSupported,
         FakeNvml.NVMLError_FunctionNotFound,
         FakeNvml.NVMLError_NoPermission,
+        FakeNvml.NVMLLibraryMismatchError,
     ],
 )
 def test_what_is_not_supported_is_not_asked_again(notices: Notices, error: type[Exception]) -> None:
@@ -57,6 +60,57 @@ def test_what_is_not_supported_is_not_asked_again(notices: Notices, error: type[
     del nvml.errors["nvmlDeviceGetPowerUsage"]
     assert library.ask("nvmlDeviceGetPowerUsage", {}) is None
     assert nvml.calls.count("nvmlDeviceGetPowerUsage") == 1
+
+
+def test_a_driver_replaced_under_the_job_is_said_to_be_that(notices: Notices) -> None:
+    replaced = FakeNvml.NVMLError_LibRmVersionMismatch("Driver/library version mismatch")
+    nvml = FakeNvml({"uuid": "GPU-1"})
+    library = NvmlLibrary(notices, lambda: nvml)
+    library.open()
+    nvml.errors["nvmlDeviceGetPowerUsage"] = replaced
+    assert library.ask("nvmlDeviceGetPowerUsage", {}) is None
+    said = notices.texts()
+    assert "until the machine is started again" in said[0]
+    assert "lost" not in said[0]
+    at_start, nvml = Notices(), FakeNvml()
+    nvml.errors["nvmlInit"] = replaced
+    assert not NvmlLibrary(at_start, lambda: nvml).open()
+    assert at_start.texts() == said
+
+
+def test_what_one_device_refused_another_one_is_asked(notices: Notices) -> None:
+    nvml = FakeNvml({"uuid": "GPU-1"})
+    library = NvmlLibrary(notices, lambda: nvml)
+    library.open()
+    nvml.errors["nvmlDeviceGetPowerUsage"] = FakeNvml.NVMLError_NotSupported()
+    assert library.ask("nvmlDeviceGetPowerUsage", {}) is None
+    del nvml.errors["nvmlDeviceGetPowerUsage"]
+    library.forget_refusals()
+    assert library.ask("nvmlDeviceGetPowerUsage", {}) == 250_000
+
+
+def test_no_child_is_forked_in_the_middle_of_a_call(notices: Notices) -> None:
+    inside: list[int] = []
+
+    class WatchedNvml(FakeNvml):
+        def __getattr__(self, name: str) -> Any:
+            call = super().__getattr__(name)
+
+            def watched(*arguments: Any) -> Any:
+                inside.append(len(fork_gate._inside))
+                return call(*arguments)
+
+            return watched
+
+    def load() -> ModuleType:
+        inside.append(len(fork_gate._inside))
+        return WatchedNvml({"uuid": "GPU-1"})
+
+    library = NvmlLibrary(notices, load)
+    library.open()
+    library.ask("nvmlDeviceGetCount")
+    assert inside == [1, 1, 1]
+    assert not fork_gate._inside
 
 
 def test_a_passing_failure_is_asked_again(notices: Notices) -> None:

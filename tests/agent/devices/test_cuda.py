@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from vramscope.collectors.nvml_library import NvmlLibrary
 from vramscope.devices.cuda import CudaDevice
 from vramscope.devices.device import Device, DeviceMemory
 from vramscope.notices import Notices
+from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import DeviceInfo
 
 
@@ -126,6 +128,23 @@ def test_the_cap_of_the_process_is_its_limit(fake: FakeTorch) -> None:
     rig.device.follow_current_device()
     rig.device.refresh_info()
     assert rig.device.info.limit_bytes == 500
+
+
+def test_where_the_driver_has_no_total_that_of_cuda_counts(fake: FakeTorch) -> None:
+    rig = Rig()
+    rig.nvml.errors["nvmlDeviceGetMemoryInfo"] = FakeNvml.NVMLError_NotSupported()
+    cuda: Any = fake.modules["torch.cuda"]
+    cuda.get_device_properties = lambda index: SimpleNamespace(
+        uuid=f"uuid-{index}", name="Fake integrated", total_memory=4000, is_integrated=True
+    )
+    rig.device.refresh_info()
+    before = rig.device.info
+    assert before.total_bytes is None
+    rig.device.follow_current_device()
+    assert rig.device.device_memory().total_bytes == UNKNOWN
+    assert (rig.device.info.name, rig.device.info.total_bytes) == ("Fake GPU", 4000)
+    assert len(rig.notices.texts()) == 1
+    assert "shares its memory with the processor" in rig.notices.texts()[0]
 
 
 def test_another_backend_is_noted(fake: FakeTorch) -> None:
