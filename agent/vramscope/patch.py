@@ -51,11 +51,11 @@ class Patch:
 
         @functools.wraps(original)
         def wrapper(*args: Any, **options: Any) -> Any:
-            if os.getpid() != self._pid:
-                return original(*args, **options)
+            is_followed = os.getpid() == self._pid
             first = args[0] if args else None
-            with guarded(self._where):
-                self._before(first)
+            if is_followed:
+                with guarded(self._where):
+                    self._before(first)
             raised: BaseException | None = None
             try:
                 return original(*args, **options)
@@ -65,7 +65,7 @@ class Patch:
                 raised = error
                 raise
             finally:
-                if self._pid != -1:
+                if is_followed and self._pid != -1:
                     with guarded(self._where):
                         self._after(first, raised)
                 # Or the error would hold this frame, and this frame the error.

@@ -40,7 +40,7 @@ class TorchHooks:
         self._on_optimizer_step = on_optimizer_step
         self._before_fetch = before_fetch
         self._after_fetch = after_fetch
-        self._pid = os.getpid()
+        self._pid = -1
         self._handle: Any = None
         # Taken without waiting: the sampler and the thread that imports torch may both be at it.
         self._hooking = threading.Lock()
@@ -51,18 +51,24 @@ class TorchHooks:
         )
 
     @property
+    def is_installed(self) -> bool:
+        """Whether there may be hooks: not before ``install``, nor after ``remove`` or a fork."""
+        return self._pid != -1
+
+    @property
     def sees_batches(self) -> bool:
         """Whether fetches from a ``DataLoader`` are seen."""
         return self._loader is not None
 
     def install(self) -> None:
         """Hook optimizers and loaders now, or as soon as the job has imported them."""
+        self._pid = os.getpid()
         for watcher in self._watchers:
             watcher.install()
 
     def poll(self) -> None:
         """Catch up when the hook could not be installed at once (see ``_hook_optimizers``)."""
-        if self._handle is None and self._pid != -1 and is_imported(OPTIMIZER_MODULE):
+        if self._handle is None and self.is_installed and is_imported(OPTIMIZER_MODULE):
             self._hook_optimizers()
 
     def forget_after_fork(self) -> None:

@@ -113,7 +113,8 @@ class StepTracker:
     def poll(self) -> None:
         """Look after the hooks; on the sampler thread."""
         self._hooks.poll()
-        self._fetches.saves.poll()
+        if self._hooks.is_installed:
+            self._fetches.saves.poll()
         if self._source is not None or LOADER_MODULE not in sys.modules:
             return
         now_ns = self._clock.monotonic_ns()

@@ -267,7 +267,7 @@ def test_hooked_from_two_threads_at_once_it_is_hooked_once(
 ) -> None:
     from torch.optim import optimizer
 
-    threads = [threading.Thread(target=hooks.poll) for _ in range(8)]
+    threads = [threading.Thread(target=work) for work in (hooks.install, *[hooks.poll] * 7)]
     for thread in threads:
         thread.start()
     for thread in threads:

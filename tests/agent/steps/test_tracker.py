@@ -289,6 +289,23 @@ def test_an_optimizer_that_steps_after_all_takes_over_from_the_batches(rig: Rig)
 
 
 @pytest.mark.torch
+def test_nothing_is_hooked_before_it_is_installed_nor_after_it_is_removed(rig: Rig) -> None:
+    """The sampler polls until it has ended."""
+    import torch.serialization
+    from torch.optim import optimizer
+
+    before = torch.serialization._save
+    rig.tracker.poll()
+    assert torch.serialization._save is before
+    rig.tracker.install()
+    assert torch.serialization._save is not before
+    rig.tracker.remove()
+    rig.tracker.poll()
+    assert torch.serialization._save is before
+    assert not optimizer._global_optimizer_post_hooks
+
+
+@pytest.mark.torch
 def test_removed_it_counts_no_more(rig: Rig) -> None:
     rig.tracker.install()
     optimizer = sgd()
