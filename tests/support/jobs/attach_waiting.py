@@ -31,8 +31,12 @@ def wait_by(mode: str) -> Callable[[], object]:
         threading.Timer(WAIT_S, os.write, (writing, b"x")).start()
         return os.read(reading, 10) == b"x"
 
+    def sleep() -> bool:
+        time.sleep(WAIT_S)
+        return True
+
     ways: dict[str, Callable[[], object]] = {
-        "sleep": lambda: time.sleep(WAIT_S) or True,
+        "sleep": sleep,
         "select": lambda: select.select([reading], [], [], WAIT_S) == ([], [], []),
         "poll": lambda: poll.poll(int(WAIT_S * 1000)) == [],
         "futex": lambda: event.wait(WAIT_S) is False,

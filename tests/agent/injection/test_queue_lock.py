@@ -1,0 +1,45 @@
+"""From 3.13 on, the lock of the queue is found and looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.attach_targets import COUNT, attach_target, wait_until
+from tests.support.interpreters import OfferedInterpreter, offered_interpreters
+from vramscope.injection import InjectionError, inject
+from vramscope.injection.memory import TargetMemory
+from vramscope.injection.process_status import read_process_status
+from vramscope.injection.queue_lock import find_queue_lock, is_locked
+
+PYTHONS = [one for one in offered_interpreters() if one.version < (3, 14)]
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=str)
+def test_it_exists_where_it_is_a_mutex(python: OfferedInterpreter, tmp_path: Path) -> None:
+    with attach_target(tmp_path, "working", "python", python.executable) as target:
+        for _ in range(3):
+            with TargetMemory(target.pid) as memory:
+                lock = find_queue_lock(memory, target.interpreter)
+                assert (lock != 0) is (python.version >= (3, 13))
+                assert not is_locked(memory, lock)
+            inject(target.interpreter, COUNT)
+        target.end_unharmed(3)
+
+
+@pytest.mark.parametrize("python", [one for one in PYTHONS if one.version >= (3, 13)], ids=str)
+def test_a_process_stopped_with_the_lock_in_its_hands_is_tried_again_and_given_up(
+    python: OfferedInterpreter, tmp_path: Path
+) -> None:
+    with attach_target(tmp_path, "waiting", "pause", python.executable) as target:
+        wait_until(lambda: read_process_status(target.pid).state == "S")
+        with TargetMemory(target.pid, writable=True) as memory:
+            lock = find_queue_lock(memory, target.interpreter)
+            memory.write(lock, b"\1")
+            assert is_locked(memory, lock)
+            with pytest.raises(InjectionError, match="never where") as caught:
+                inject(target.interpreter, COUNT)
+            assert caught.value.kind == "busy"
+            memory.write(lock, b"\0")
+            inject(target.interpreter, COUNT)
