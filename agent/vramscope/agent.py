@@ -28,6 +28,7 @@ from vramscope.observer import Observer
 from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope.outbox.spool import remove_stale_spools
 from vramscope.phases.stretches import Source
+from vramscope.registration import registration
 from vramscope.sampling.clock import Clock
 from vramscope.transport.transport import Target
 from vramscope_protocol.messages import (
@@ -36,9 +37,7 @@ from vramscope_protocol.messages import (
     DeviceInfo,
     Event,
     Goodbye,
-    RankInfo,
     Register,
-    RunInfo,
 )
 
 # Of the time to stop: for the sampler's last rows.
@@ -273,33 +272,14 @@ class Agent:
         # Late on purpose, on the transport thread: it reads the disk.
         remove_stale_spools(os.fspath(self.config.spool_dir))
         self._told = devices, software = self._facts()
-        run = RunInfo(
-            identity.run_id,
-            identity.run_name,
-            identity.world_size,
-            self.config.emulate,
-            identity.user,
-            identity.script,
+        return registration(
+            identity,
+            self.config,
+            devices=devices,
+            software=software,
+            commands=self.observer.commands(),
+            first_seq=delivery.outbox.first_seq,
         )
-        rank = RankInfo(
-            identity.rank,
-            identity.host,
-            identity.pid,
-            identity.local_rank,
-            identity.started_ns,
-            devices,
-            software,
-            self.config.allow,
-            self.observer.commands(),
-            identity.life,
-            identity.process_started_ns,
-            identity.restart_count,
-            identity.max_restarts,
-            identity.node_rank,
-            identity.launcher,
-            identity.job,
-        )
-        return Register(identity.stream, run, rank, delivery.outbox.first_seq)
 
     def _welcomed(self, target: Target) -> None:
         self.notices.clear("no-server")

@@ -61,6 +61,7 @@ class Lifecycle:
         self._pid = os.getpid()
         self._previous_hook: Callable[..., object] | None = None
         self._finalizer: Callable[[], object] | None = None
+        self._has_ended = False
         self.ending = Ending()
 
     def install(self) -> None:
@@ -86,7 +87,9 @@ class Lifecycle:
 
     def ended(self) -> None:
         """The process ends, as far as it runs what is to run then."""
-        if os.getpid() == self._pid:
+        # In a spawned child both ways to learn of the end lead here.
+        if os.getpid() == self._pid and not self._has_ended:
+            self._has_ended = True
             with guarded("exit"):
                 self._on_exit(self.ending)
 

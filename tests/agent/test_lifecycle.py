@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -124,6 +125,32 @@ def test_a_child_that_forgot_its_exit_handlers_can_be_watched() -> None:
         "os.waitpid(pid, 0)"
     )
     assert done.stdout == "forked\nchild exit\nexit None \n"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    ("work", "ending"),
+    [
+        ("return", "exit 0 "),
+        ("sys.exit(3)", "exit 3 "),
+        ("raise ValueError('bad')", "exception 1 ValueError: bad"),
+    ],
+)
+def test_the_end_of_a_child_of_multiprocessing_is_known(
+    tmp_path: Path, method: str, work: str, ending: str
+) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import multiprocessing, sys\n"
+        "from vramscope.lifecycle import Lifecycle\n"
+        "def show(e): print(e.reason, e.exit_code, e.text, flush=True)\n"
+        f"def work():\n    Lifecycle(show, lambda: None).install()\n    {work}\n"
+        "if __name__ == '__main__':\n"
+        f"    child = multiprocessing.get_context({method!r}).Process(target=work)\n"
+        "    child.start()\n    child.join()\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{ending}\n"
 
 
 def test_install_and_remove_leave_the_hook_as_it_was() -> None:

@@ -13,6 +13,7 @@ import pytest
 import vramscope
 from tests.support.fake_server import FakeServer, free_port
 from vramscope.config import load_config
+from vramscope.identity.inheritance import VARIABLE, disinherit, inherited
 from vramscope.session import Session, start_session
 from vramscope_protocol.messages import Event, Goodbye, Register
 
@@ -107,6 +108,46 @@ def test_no_server_is_waited_for_no_longer_than_asked(tmp_path: Path) -> None:
     assert session.wait_for_server(0.01) is None
     assert session.page_url is None
     vramscope.detach()
+
+
+def test_children_inherit_until_it_is_detached(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    session = attach(server, tmp_path, "the run")
+    assert inherited() is None
+    session.bequeath()
+    left = inherited()
+    assert left is not None
+    assert (left.run_name, left.config.token) == ("the run", server.token)
+    vramscope.detach()
+    assert inherited() is None
+    session.bequeath()  # a session that is over has nothing to leave
+    assert inherited() is None
+
+
+def test_who_leaves_its_rank_to_a_child_lets_further_children_inherit(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    session = attach(server, tmp_path, "the run")
+    session.bequeath()
+    server.wait_for(lambda s: s.of_type(Register))
+    session.leave_to_child()
+    assert not session.is_active
+    assert inherited() is not None
+    assert server.goodbye is not None
+    assert server.goodbye.reason == "detach"
+    assert server.goodbye.text == "its own processes are the ranks of this run"
+    disinherit()
+
+
+def test_a_session_that_is_over_still_says_what_it_was(server: FakeServer, tmp_path: Path) -> None:
+    session = attach(server, tmp_path, "the run")
+    before = session.run_id, session.run_name, session.rank
+    vramscope.detach()
+    assert (session.run_id, session.run_name, session.rank) == before
+    assert (before[0] != "", before[1:]) == (True, ("the run", 0))
 
 
 def test_steps_and_values_arrive(server: FakeServer, tmp_path: Path) -> None:

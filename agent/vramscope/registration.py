@@ -1,0 +1,55 @@
+"""What a server is told when a stream opens: the run, the rank and what it has."""
+
+from __future__ import annotations
+
+from vramscope.config import Config
+from vramscope.identity.identity import Identity
+from vramscope_protocol.messages import DeviceInfo, RankInfo, Register, RunInfo
+
+
+def registration(
+    identity: Identity,
+    config: Config,
+    *,
+    devices: list[DeviceInfo],
+    software: dict[str, str],
+    commands: list[str],
+    first_seq: int,
+) -> Register:
+    """The first message of a stream.
+
+    Args:
+        identity: who the stream is of.
+        config: options of the agent.
+        devices: what the process uses, as far as it is known.
+        software: versions by name.
+        commands: names of the commands that would be run.
+        first_seq: lowest sequence number that can still be sent.
+    """
+    run = RunInfo(
+        id=identity.run_id,
+        name=identity.run_name,
+        world_size=identity.world_size,
+        emulated=config.emulate,
+        user=identity.user,
+        script=identity.script,
+    )
+    rank = RankInfo(
+        rank=identity.rank,
+        host=identity.host,
+        pid=identity.pid,
+        local_rank=identity.local_rank,
+        started_ns=identity.started_ns,
+        devices=devices,
+        software=software,
+        allow=config.allow,
+        commands=commands,
+        life=identity.life,
+        process_started_ns=identity.process_started_ns,
+        restart_count=identity.restart_count,
+        max_restarts=identity.max_restarts,
+        node_rank=identity.node_rank,
+        launcher=identity.launcher,
+        job=identity.job,
+    )
+    return Register(identity.stream, run, rank, first_seq)
