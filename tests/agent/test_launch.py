@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from vramscope.launch import LaunchError, Program
+
 LAUNCH = """
 import sys
 from vramscope.launch import LaunchError, Program
@@ -16,7 +18,9 @@ is_module = words[0] == "-m"
 words = words[is_module:]
 seen = []
 try:
-    Program(words[0], words[1:], is_module=is_module).run(seen.append)
+    program = Program(words[0], words[1:], is_module=is_module)
+    program.check()
+    program.run(seen.append)
 except LaunchError as error:
     sys.exit(f"launch error: {error}")
 """
@@ -108,6 +112,63 @@ def test_a_program_runs_as_under_python_itself(folder: Path, program: str) -> No
     plain = run(folder, *words)
     ours = run(folder, str(folder / "launch.py"), *words)
     assert ours == plain
+
+
+def test_a_command_of_this_python_runs_by_its_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = folder / "bin" / "show-it"
+    command.parent.mkdir()
+    command.write_text(f"#!{sys.executable}\n{SHOW}")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    plain = run(folder, str(command), "one", "exit")
+    ours = run(folder, str(folder / "launch.py"), "show-it", "one", "exit")
+    assert ours == plain
+
+
+def test_a_command_without_a_script_runs_by_its_entry_point(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = folder / "site"
+    (site / "show_it-1.dist-info").mkdir(parents=True)
+    (site / "show_it-1.dist-info" / "METADATA").write_text("Name: show-it\nVersion: 1\n")
+    (site / "show_it-1.dist-info" / "entry_points.txt").write_text(
+        "[console_scripts]\nshow-it = show_it:main\n"
+    )
+    (site / "show_it.py").write_text(
+        "import sys\n"
+        "def main():\n"
+        "    print(sys.argv[1:], sys._getframe(1).f_globals['__name__'])\n"
+        "    return 4\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{site}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    assert run(folder, str(folder / "launch.py"), "show-it", "--lr", "3") == (
+        4,
+        "['--lr', '3'] __main__\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_module", "expected"),
+    [
+        ("torchrun", False, True),
+        ("/env/bin/deepspeed", False, True),
+        ("torch.distributed.run", True, True),
+        ("train.py", False, False),
+        ("torchrun", True, False),
+    ],
+)
+def test_what_only_starts_ranks_is_known(name: str, is_module: bool, expected: bool) -> None:
+    assert Program(name, [], is_module=is_module).is_launcher is expected
+
+
+def test_what_cannot_be_found_is_said_before_anything_runs(folder: Path) -> None:
+    with pytest.raises(LaunchError, match=r"no script at 'no_such' and no command of that name"):
+        Program("no_such", []).check()
+    with pytest.raises(LaunchError, match="is not a Python script"):
+        Program("sh", []).check()
 
 
 def test_a_module_that_raises_shows_its_own_frames_only(folder: Path) -> None:

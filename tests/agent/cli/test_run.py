@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_server import FakeServer
-from vramscope.cli.run import split_arguments
+from vramscope.cli.problem import Problem
+from vramscope.cli.run import execute, split_arguments
 from vramscope_protocol.messages import Register
 
 
@@ -122,3 +123,48 @@ def test_a_module_that_does_not_exist_is_said_in_one_line(server: FakeServer) ->
     assert done.returncode == 1
     assert "vramscope: no module named 'no_such_module' that can be run\n" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_launcher_is_run_and_watched_is_what_it_starts(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    # Stands for torchrun: found by its name, and tells what its children would find.
+    launcher = tmp_path / "torchrun"
+    launcher.write_text(
+        f"#!{sys.executable}\n"
+        "import os, sys\nfrom vramscope import current\n"
+        "from vramscope.identity.inheritance import inherited\n"
+        "left = inherited()\n"
+        "print(sys.argv[1:], current.session(), os.environ['VRAMSCOPE_ATTACH'])\n"
+        "print(left.config.token, left.config.run, repr(left.key))\n"
+    )
+    launcher.chmod(0o755)
+    done = run(server, "--run", "the run", str(launcher), "--nproc", "2", "train.py")
+    if done.returncode == 2:
+        assert "not installed here, only found" in done.stderr
+        pytest.skip("vramscope is found here, but not installed")
+    assert done.stdout == (f"['--nproc', '2', 'train.py'] None 1\n{server.token} the run ''\n")
+    assert server.connections == 0
+
+
+def test_a_launcher_whose_ranks_could_not_attach_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "torchrun").write_text("")
+    monkeypatch.setattr("vramscope.cli.run.has_startup_file", lambda: False)
+    with pytest.raises(Problem, match="the processes that torchrun starts would not be watched"):
+        execute([str(tmp_path / "torchrun"), "train.py"])
+
+
+def test_a_script_leaves_what_its_ranks_need_to_its_children(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os\nfrom vramscope.identity.inheritance import inherited\n"
+        "left = inherited()\n"
+        "print(left.run_name, left.config.token, left.key.split(':')[0])\n"
+        "print('VRAMSCOPE_ATTACH' in os.environ)\n"
+    )
+    done = run(server, str(script))
+    assert done.stdout == f"train {server.token} process\nFalse\n"
