@@ -8,11 +8,13 @@ the process itself is read.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from types import TracebackType
 from typing import Any, Final
 
@@ -65,7 +67,8 @@ class Request:
 
     def add(self, name: str, data: bytes) -> None:
         """Put a further file there, for the process to read."""
-        os.close(self._write(name, data))
+        with self._as_its_user():
+            os.close(self._write(name, data))
 
     def is_picked_up(self) -> bool:
         """Whether the process has taken the request."""
@@ -130,7 +133,8 @@ class Request:
         try:
             for path in (*_PLACES, *self._working_folder()):
                 try:
-                    self._make_in(root, path, contents)
+                    with self._as_its_user():
+                        self._make_in(root, path, contents)
                     return
                 except OSError as error:  # no such place, no right to write there, no room left
                     reason = f"{path}: {error.strerror}"
@@ -156,7 +160,6 @@ class Request:
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for name, data in contents.items():
             os.close(self._write(name, data))
-        self._give(self._folder)
 
     def _working_folder(self) -> list[str]:
         try:
@@ -169,7 +172,7 @@ class Request:
     def _open_private(self) -> int:
         folder = os.open(self._name, _FOLDER, dir_fd=self._place)
         status = os.fstat(folder)
-        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+        if status.st_uid != self._process.uids.effective or stat.S_IMODE(status.st_mode) & 0o077:
             os.close(folder)
             raise AttachError(f"somebody has replaced {self.folder}", "folder")
         return folder
@@ -178,17 +181,32 @@ class Request:
         file = os.open(name, _NEW_FILE, 0o600, dir_fd=self._folder)
         try:
             os.write(file, data)
-            self._give(file)
         except OSError:
             os.close(file)
             raise
         return file
 
-    def _give(self, descriptor: int) -> None:
-        """Let it belong to the user of the process; where we are that user it does."""
-        owner = self._process.uids.effective
-        if owner != os.geteuid():
-            os.fchown(descriptor, owner, self._process.gids.effective)
+    @contextlib.contextmanager
+    def _as_its_user(self) -> Generator[None]:
+        """Make files as the user of the process, on this thread: they can be no one else's then.
+
+        Root may not even make one of its own in a container where it has no number.
+        """
+        user, group = self._process.uids.effective, self._process.gids.effective
+        if user == os.geteuid():
+            yield
+            return
+        libc = ctypes.CDLL(None)
+        libc.setfsgid(group)
+        libc.setfsuid(user)
+        try:
+            # Neither call says whether it worked; one that can't work tells the number in force.
+            if libc.setfsuid(-1) != user:
+                raise PermissionError(errno.EPERM, "it belongs to another user")
+            yield
+        finally:
+            libc.setfsuid(os.geteuid())
+            libc.setfsgid(os.getegid())
 
 
 def _open_below(root: int, path: str) -> int:
