@@ -13,7 +13,10 @@ import pytest
 
 from tests.support.job_process import REPOSITORY, Api, finish, start, wait_until
 from tests.support.server_process import ServerProcess
+from vramscope.attaching import attach
 from vramscope.attaching.attach import attach_process, detach_process
+from vramscope.attaching.importable import Importable, ask_importable
+from vramscope.processes.process import Process
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
@@ -78,6 +81,19 @@ def twin_losses(folder: Path, steps: int, ranks: int = 1) -> list[list[str]]:
     return [losses(folder, rank) for rank in range(ranks)]
 
 
+@pytest.fixture
+def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the interpreter of all these jobs once: starting Python again is most of a round."""
+    answers: list[Importable] = []
+
+    def ask(process: Process) -> Importable:
+        if not answers:
+            answers.append(ask_importable(process))
+        return answers[0]
+
+    monkeypatch.setattr(attach, "ask_importable", ask)
+
+
 def storm(api: Api, pid: int, rounds: int) -> list[float]:
     """Attach and detach; how long each attach stopped the process, in us."""
     options = {"url": api.url, "token": api.token, "run": "storm"}
@@ -121,6 +137,7 @@ def test_a_job_that_trains_is_attached_to_and_shows_its_steps(api: Api, tmp_path
         assert detach_process(pid, say=print).ok
 
 
+@pytest.mark.usefixtures("asked_once")
 def test_attaching_again_and_again_changes_no_bit_of_a_cuda_job(
     api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,6 +155,7 @@ def test_attaching_again_and_again_changes_no_bit_of_a_cuda_job(
     assert min(len(twin), len(seen)) > 100
 
 
+@pytest.mark.usefixtures("asked_once")
 def test_attaching_to_both_ranks_of_a_ddp_job_at_once_changes_no_bit(
     api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
