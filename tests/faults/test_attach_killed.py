@@ -22,7 +22,7 @@ from vramscope.injection.stages import STAGES
 BY_PENDING_CALL = [one for one in offered_interpreters() if one.version < (3, 14)]
 # From here on the line gets into the queue, though its sender is dead.
 ARMED = STAGES[STAGES.index("calling") :]
-STORM_KILLS = 10
+STORM_KILLS = 6
 
 # A forked child for each stage, so that Python starts once. It says what it has survived.
 CLIENT = """

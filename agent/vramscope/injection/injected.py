@@ -31,7 +31,9 @@ def inject(
     script: str | None = None,
     at_stage: AtStage = no_stage,
 ) -> Injected:
-    """Arm Python source in a process; it runs later, on the main thread, in ``__main__``.
+    """Arm Python source in a process; it runs later, on the main thread.
+
+    It runs in ``__main__``, or from Python 3.14 on in a namespace of its own.
 
     Args:
         interpreter: of the process.

@@ -1,4 +1,5 @@
-"""A program that waits in the kernel with a time limit, and checks that it waited as long.
+"""A program that waits in the kernel with a time limit, and checks that it waited as long,
+and that signals still have a stack of their own.
 
 Usage: ``attach_waiting.py MODE UNTIL``, with MODE ``sleep``, ``select``, ``poll``, ``futex``,
 ``read`` or ``pause``. It says "ready", waits again and again until the file UNTIL exists, and
@@ -7,6 +8,8 @@ prints one line of JSON. ``pause`` waits for ever.
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
 import json
 import os
 import select
@@ -18,6 +21,13 @@ from collections.abc import Callable
 
 WAIT_S = 0.2
 counted = 0
+
+
+def alternate_stack() -> bytes:
+    """Where signal handlers of this thread run: address, flags, size."""
+    stack = ctypes.create_string_buffer(24)
+    ctypes.CDLL(None).sigaltstack(None, stack)
+    return stack.raw
 
 
 def wait_by(mode: str) -> Callable[[], object]:
@@ -49,6 +59,8 @@ def wait_by(mode: str) -> Callable[[], object]:
 def main(mode: str, until: str) -> None:
     """Wait until told to end."""
     wait = wait_by(mode)
+    faulthandler.enable()
+    stack = alternate_stack()
     done = wrong = 0
     print("ready", flush=True)
     ended = False
@@ -58,6 +70,7 @@ def main(mode: str, until: str) -> None:
         as_expected = wait()
         waited_s = time.monotonic() - start_s
         done += 1
+        as_expected = as_expected and alternate_stack() == stack
         wrong += not as_expected or waited_s < WAIT_S - 0.01
     print(json.dumps({"rounds": done, "wrong": wrong, "counted": counted}), flush=True)
 
