@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.support.fake_machine import driver_environment
 from tests.support.fake_server import FakeServer
+from tests.support.job_process import REPOSITORY, finish, plain_command, start
 from tests.support.same_job import run_both, write_script
 from vramscope_protocol.messages import Goodbye, Register
+
+OFTEN = REPOSITORY / "tests/support/jobs/forks_often.py"
+GPU = [{"uuid": "GPU-a"}]
 
 FORKS = """
 import os, sys, threading
@@ -78,8 +84,7 @@ def test_data_loader_workers(tmp_path: Path) -> None:
     with FakeServer() as server:
         run_both(write_script(tmp_path, WORKERS), server.url, server.token)
         # It registers again when torch is there; the workers never do.
-        lives = {(r.stream, r.rank.pid) for r in server.of_type(Register)}
-        assert len(lives) == 1
+        assert lives(server) == 1
         assert server.connections == len(server.of_type(Register)) <= 3
         assert [row["step"] for row in server.rows("step")] == list(range(1, 9))
         assert server.goodbye is not None
@@ -95,3 +100,42 @@ def test_a_child_may_attach_for_itself(tmp_path: Path) -> None:
         streams = {register.stream for register in server.of_type(Register)}
         pids = {register.rank.pid for register in server.of_type(Register)}
         assert len(streams) == len(pids) == 2
+
+
+def lives(server: FakeServer) -> int:
+    """How often a process was attached; it may register anew within one life."""
+    return len({(r.stream, r.rank.pid) for r in server.of_type(Register)})
+
+
+def forks_often(server: FakeServer, *options: str, **environment: str) -> int:
+    """How many children there were; all of them ended well."""
+    server_variables = {"VRAMSCOPE_URL": server.url, "VRAMSCOPE_TOKEN": server.token}
+    found = driver_environment(GPU, {}, **server_variables, **environment)
+    code, output, errors = finish(start(plain_command(OFTEN, *options), **found))
+    assert code == 0, errors
+    seen = json.loads(output)
+    assert seen["wrong"] == [], errors
+    return int(seen["children"])
+
+
+def test_forks_while_the_driver_is_being_asked(tmp_path: Path) -> None:
+    """A child that inherited a locked driver would hang at its first question."""
+    with FakeServer() as server:
+        forks_often(server, "--forks", "60", FAKE_NVML_CALL_S="0.05")
+        assert lives(server) == 1
+        assert [row["step"] for row in server.rows("step")] == list(range(1, 61))
+
+
+def test_forks_while_the_agent_comes_up(tmp_path: Path) -> None:
+    """A child that inherited a half imported module would hang when it imports it."""
+    with FakeServer() as server:
+        forks_often(server, "--forks", "20", FAKE_NVML_IMPORT_S="0.4")
+        assert lives(server) == len(server.of_type(Goodbye)) == 1
+
+
+def test_forks_in_the_middle_of_attach_and_detach(tmp_path: Path) -> None:
+    with FakeServer() as server:
+        children = forks_often(server, "--attaches", "25", FAKE_NVML_CALL_S="0.001")
+        assert children > 25
+        assert lives(server) == len(server.of_type(Goodbye)) == 25
+        assert len({register.rank.pid for register in server.of_type(Register)}) == 1

@@ -29,6 +29,8 @@ from vramscope.notices import Notices
 from vramscope_protocol.messages import DeviceInfo
 
 _SMALL_PAGE_BYTES: Final = 2 << 20
+_MOVED_AFTER_STEPS: Final = 8
+"""A job that ended this many steps in a row on another device has moved there."""
 
 
 class CudaDevice:
@@ -59,6 +61,7 @@ class CudaDevice:
         self._told = DeviceInfo(index=local_rank, name="")
         self._selected: tuple[int, str | None] | None = None
         self._follows_job = False
+        self._steps_elsewhere = 0
         self._limit_fraction = 1.0
         self._has_counters = True
         self._reserved_bytes = 0
@@ -130,9 +133,15 @@ class CudaDevice:
         if c_module is None:
             return
         index: int = c_module._cuda_getDevice()
-        if (self._follows_job and index == self._index) or self.busy_reason() is not None:
+        if self._follows_job:
+            # Threads that train on a device each end their steps by turns: one of them is shown.
+            self._steps_elsewhere = 0 if index == self._index else self._steps_elsewhere + 1
+            if self._steps_elsewhere < _MOVED_AFTER_STEPS:
+                return
+        if self.busy_reason() is not None:
             return
         self._index = index
+        self._steps_elsewhere = 0
         self._follows_job = self._has_counters = True
         torch: Any = sys.modules["torch"]
         self._take_properties(torch.cuda.get_device_properties(index))

@@ -112,6 +112,26 @@ def test_at_a_step_it_learns_the_training_threads_device_by_uuid(fake: FakeTorch
     assert rig.device.memory_stats() is fake.stats[1]
 
 
+def test_of_threads_on_two_devices_one_is_shown(fake: FakeTorch) -> None:
+    rig = Rig()
+    for step in range(40):
+        fake.current_device = step % 2
+        rig.device.follow_current_device()
+        rig.device.refresh_info()
+    assert rig.device.info.index == 0
+    assert len(rig.changes) == 1
+
+
+def test_a_job_that_moves_to_another_device_is_followed(fake: FakeTorch) -> None:
+    rig = Rig()
+    rig.device.follow_current_device()
+    fake.current_device = 1
+    for _ in range(20):
+        rig.device.follow_current_device()
+    rig.device.refresh_info()
+    assert (rig.device.info.index, rig.device.info.uuid) == (1, "GPU-uuid-1")
+
+
 def test_during_a_capture_nothing_is_asked_of_cuda(fake: FakeTorch) -> None:
     fake.current_device = 1
     fake.capturing = True
