@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from msgspec.structs import replace
 
 from vramscope import current
 from vramscope.agent import Agent
@@ -157,6 +160,7 @@ class Session:
         if agent is None:
             return True
         self._identity = agent.identity
+        _runs[os.getpid()] = Inheritance(agent.config, self.run_name, self._identity.key)
         if self._has_heirs:
             disinherit()
         if self._lifecycle is not None:
@@ -209,16 +213,24 @@ def start_session(
         Exception: of any kind; nothing has stayed behind.
     """
 
+    before = _runs.get(os.getpid())
+    if before is not None and config.launch_id is None:
+        config = replace(config, launch_id=before.config.launch_id)
+
     def open_in_child() -> None:
         identity = identities.identity
         left = Inheritance(config, identity.run_name, identity.key)
         current.session_or(lambda: open_session_with(config, script, left))
 
-    identities = IdentitySource(config.run, config.launch_id, script, parent, open_in_child)
+    identities = IdentitySource(config.run, config.launch_id, script, parent, before, open_in_child)
     agent = Agent(config, identities, on_superseded=lambda: session.leave_to_child())
     session = Session(agent)
     session.start()
     return session
+
+
+# The run that a process was in when it was watched last. A forked child is another process.
+_runs: dict[int, Inheritance] = {}
 
 
 def _nothing() -> None:

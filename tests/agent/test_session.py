@@ -110,6 +110,23 @@ def test_no_server_is_waited_for_no_longer_than_asked(tmp_path: Path) -> None:
     vramscope.detach()
 
 
+def test_a_process_that_is_attached_to_again_is_in_the_same_run_unless_it_is_named_anew(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    def attach_again(run: str | None = None, launch_id: str | None = None) -> str:
+        spool = str(tmp_path / "spool")
+        session = vramscope.attach(
+            server.url, server.token, run, launch_id=launch_id, spool_dir=spool
+        )
+        vramscope.detach()
+        return session.run_id
+
+    first = attach_again(run="given once", launch_id="a launch")
+    assert attach_again() == first
+    assert attach_again(run="given once") == first
+    assert attach_again(run="another") != first
+
+
 def test_children_inherit_until_it_is_detached(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,14 +77,15 @@ def identify(
             kept: paths and arguments may hold secrets.
         environ: variables of the launcher; by default those that this process was started with.
         group: what ``torch.distributed`` says, once it is up.
-        parent: what the watched process that started this one left to it.
+        parent: the run that the watched process which started this one is in, or that this one
+            was in before.
     """
     variables = given_variables() if environ is None else environ
     placement = _placement(variables, group)
     key = launch_id or _key(variables, placement, group, parent)
     script_name = os.path.basename(script if script is not None else _main_script())
     run_name = name or os.path.splitext(script_name)[0] or "python"
-    if parent is not None and parent.key == key:
+    if name is None and parent is not None and parent.key == key:
         run_name = parent.run_name
     # A file name may hold bytes that are no text.
     hashed = hashlib.sha256(f"{run_name}\0{key}".encode("utf-8", "backslashreplace"))

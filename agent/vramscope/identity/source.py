@@ -36,6 +36,7 @@ class IdentitySource:
         launch_id: launch id that was given.
         script: script that runs, if the caller knows.
         parent: what the watched process that started this one left to it.
+        before: the run that this process was in when it was watched before.
         on_rank_in_child: called in a forked child in which a process group comes up, on the
             thread of the job that does it.
     """
@@ -46,12 +47,14 @@ class IdentitySource:
         launch_id: str | None = None,
         script: str | None = None,
         parent: Inheritance | None = None,
+        before: Inheritance | None = None,
         on_rank_in_child: Callable[[], None] | None = None,
     ) -> None:
         self._name = name
         self._launch_id = launch_id
         self._script = script
         self._parent = parent
+        self._before = before
         self._on_rank_in_child = on_rank_in_child
         self._pid = os.getpid()
         self._settled = threading.Event()
@@ -102,7 +105,7 @@ class IdentitySource:
             self._launch_id,
             self._script,
             group=read_process_group(),
-            parent=self._parent,
+            parent=self._parent or self._before,
         )
 
     def _wait_s(self) -> float:
