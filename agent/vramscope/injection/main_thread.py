@@ -62,19 +62,22 @@ class MainThread:
         Raises:
             InjectionError: as :class:`StoppedThread` says, or ``busy``.
         """
-        for _ in range(_ATTEMPTS):
+        attempt = 0
+        while True:
+            attempt += 1
             thread = StoppedThread(
                 self.interpreter.pid, self.memory, self.machine, self._landings, self.at_stage
             )
             try:
                 with thread:
                     result = work(thread)
-            except BadMoment:
+            except BadMoment as moment:
+                if attempt == _ATTEMPTS:
+                    raise moment.lasting from moment
                 time.sleep(_PAUSE_S)
             else:
                 self.stopped_us = thread.stopped_us
                 return result
-        raise InjectionError("its main thread is never where it can be interrupted", "busy")
 
     def _check_program(self) -> None:
         """Refuse a process that has got this number since, or has become another program."""

@@ -40,7 +40,7 @@ def arm_pending_call(interpreter: Interpreter, line: bytes, at_stage: AtStage = 
 
 def _queue(main: MainThread, thread: StoppedThread, lock: int, line: bytes) -> None:
     if is_locked(main.memory, lock):
-        raise BadMoment
+        raise BadMoment("the lock of its queue of pending calls is never free")
     symbols = main.interpreter.symbols
     address = main.pages.put(thread, line)
     main.at_stage("written")

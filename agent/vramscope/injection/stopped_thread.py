@@ -42,7 +42,15 @@ _RSEQ_CS: Final = struct.Struct("<QQQQ")
 
 
 class BadMoment(Exception):
-    """The thread stands where nothing can be run in it; let go and tried again, it will work."""
+    """Nothing can be run in the thread just now; let go and tried again, it will work.
+
+    Attributes:
+        lasting: what it means if it never does.
+    """
+
+    def __init__(self, reason: str, kind: str = "busy") -> None:
+        super().__init__(reason)
+        self.lasting = InjectionError(reason, kind)
 
 
 class StoppedThread:
@@ -60,6 +68,7 @@ class StoppedThread:
         stopped_us: how long the thread stood or ran on our account, in us; an upper bound.
 
     Raises:
+        BadMoment: another one traces it.
         InjectionError: ``permission``, ``gone``, ``busy`` (it does not stop), ``memory`` (no room
             on its stack) or ``failed``.
     """
@@ -93,7 +102,8 @@ class StoppedThread:
         except ProcessLookupError as error:
             raise InjectionError("the process has ended", "gone") from error
         except OSError as error:
-            raise InjectionError("the kernel does not allow to trace it", "permission") from error
+            # Its memory could be opened, which takes the same right: another one was faster.
+            raise BadMoment("the kernel does not allow to trace it", "permission") from error
         self._at_stage("seized")
         self._start_s = time.perf_counter()
         ptrace.interrupt(self._thread)
@@ -198,7 +208,7 @@ class StoppedThread:
             return
         _, start, length, _ = _RSEQ_CS.unpack(self._memory.read(sequence, _RSEQ_CS.size))
         if 0 <= self._machine.instruction(state.registers) - start < length:
-            raise BadMoment
+            raise BadMoment("its main thread is always in a restartable sequence")
 
     def _registers(self) -> bytes:
         content = ptrace.read_registers(self._thread, ptrace.NT_PRSTATUS)
@@ -287,7 +297,7 @@ class StoppedThread:
             if self._machine.takes_frame(registers, frame):
                 return
             if call.waits_at_once and self._machine.waits_for_lock(registers):
-                raise BadMoment
+                raise BadMoment("a lock that its function needs is never free")
             self._run_to_border()
             self._at_system_call = False
 

@@ -20,6 +20,16 @@ from vramscope.injection.stages import STAGES
 BY_PENDING_CALL = [one for one in offered_interpreters() if one.version < (3, 14)]
 ROUNDS = 60
 
+CLIENT = f"""
+import sys
+from vramscope.injection import find_interpreter, inject
+print("ready", flush=True)
+sys.stdin.read()
+interpreter = find_interpreter(int(sys.argv[1]))
+for _ in range({ROUNDS}):
+    inject(interpreter, {COUNT!r})
+"""
+
 DEBUGGER = """
 import sys
 from vramscope.injection import ptrace
@@ -127,6 +137,31 @@ def test_a_job_stopped_by_its_shell_stays_stopped_and_takes_the_line_later(
         wait_until(lambda: read_process_status(target.pid).state == "T")
         os.kill(target.pid, signal.SIGCONT)
         target.end_unharmed(1)
+
+
+def test_two_who_reach_in_at_the_same_time_take_turns(tmp_path: Path) -> None:
+    with attach_target(tmp_path, "working", "python") as target:
+        clients = [
+            subprocess.Popen(
+                [sys.executable, "-c", CLIENT, str(target.pid)],
+                env=child_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        for client in clients:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "ready\n"
+        for client in clients:
+            assert client.stdin is not None
+            client.stdin.close()
+        assert [client.wait(60) for client in clients] == [0, 0]
+        for client in clients:
+            assert client.stdout is not None
+            client.stdout.close()
+        target.end_unharmed(2 * ROUNDS)
 
 
 def test_a_debugger_is_named(tmp_path: Path) -> None:

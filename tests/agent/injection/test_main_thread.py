@@ -16,7 +16,7 @@ from vramscope.injection.stopped_thread import BadMoment, StoppedThread
 
 
 def test_a_bad_moment_is_waited_out(tmp_path: Path) -> None:
-    moments = [BadMoment(), BadMoment(), None]
+    moments = [BadMoment("first"), BadMoment("second"), None]
 
     def work(thread: StoppedThread) -> str:
         moment = moments.pop(0)
@@ -35,10 +35,10 @@ def test_a_bad_moment_is_waited_out(tmp_path: Path) -> None:
 
 def test_bad_moments_without_end_are_given_up(tmp_path: Path) -> None:
     def work(thread: StoppedThread) -> None:
-        raise BadMoment
+        raise BadMoment("it never is")
 
     with attach_target(tmp_path, "working", "python") as target:
-        with pytest.raises(InjectionError, match="never where") as caught:
+        with pytest.raises(InjectionError, match="it never is") as caught:
             with_main_thread(target.interpreter, lambda main: main.stop_for(work))
         assert caught.value.kind == "busy"
         target.end_unharmed(0)

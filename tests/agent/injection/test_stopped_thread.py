@@ -18,7 +18,7 @@ from vramscope.injection.machines import machine_named
 from vramscope.injection.mappings import read_mappings
 from vramscope.injection.memory import TargetMemory
 from vramscope.injection.process_status import read_process_status
-from vramscope.injection.stopped_thread import StoppedThread
+from vramscope.injection.stopped_thread import BadMoment, StoppedThread
 from vramscope.injection.tracing_thread import run_as_tracer
 
 machine = machine_named(os.uname().machine)
@@ -143,6 +143,42 @@ def test_several_functions_at_one_stop(waiting: AttachTarget) -> None:
     get_state = waiting.interpreter.symbols["PyGILState_GetThisThreadState"].address
     call_in(waiting.pid, *[Call(get_state, ())] * 3)
     assert read_state(waiting.pid) == before
+
+
+def test_a_restartable_sequence_is_not_left(waiting: AttachTarget) -> None:
+    mappings = read_mappings(waiting.pid)
+    (room,) = (mapping.start for mapping in mappings if mapping.path == "[stack]")
+    with TargetMemory(waiting.pid, writable=True) as memory:
+        landings = find_landings(memory, mappings, MACHINE, "")
+        areas: list[int] = []
+
+        def in_sequence(stage: str) -> None:
+            if stage == "stopped":
+                areas.append(ptrace.rseq_area(waiting.pid))
+                registers = ptrace.read_registers(waiting.pid, ptrace.NT_PRSTATUS) or b""
+                start = MACHINE.instruction(registers) - 4
+                memory.write(room, struct.pack("<QQQQ", 0, start, 8, 0))
+                memory.write(areas[0] + 8, struct.pack("<Q", room))
+            if stage == "restored":
+                memory.write(areas[0] + 8, bytes(8))
+
+        def work() -> None:
+            with StoppedThread(waiting.pid, memory, MACHINE, landings, in_sequence) as thread:
+                thread.call(Call(0x10, ()))
+
+        if run_as_tracer(lambda: has_no_rseq(waiting.pid)):
+            pytest.skip("the C library or the kernel knows no restartable sequences")
+        before = read_state(waiting.pid)
+        with pytest.raises(BadMoment, match="restartable"):
+            run_as_tracer(work)
+    assert read_state(waiting.pid) == before
+
+
+def has_no_rseq(pid: int) -> bool:
+    stop(pid)
+    area = ptrace.rseq_area(pid)
+    ptrace.detach(pid)
+    return area == 0
 
 
 def test_a_stack_without_room_is_refused(waiting: AttachTarget) -> None:
