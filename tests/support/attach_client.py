@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -64,4 +65,15 @@ def abandoned_requests() -> set[Path]:
     """Folders of attach requests that nobody waits for any more and nobody has removed."""
     places = [Path("/tmp"), Path("/dev/shm")]
     folders = {each for place in places for each in place.glob("vramscope-attach-*")}
-    return {each for each in folders if client_is_gone(str(each))}
+    return {each for each in folders if _is_abandoned(each)}
+
+
+def _is_abandoned(path: Path) -> bool:
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return False  # removed meanwhile
+    try:
+        return client_is_gone(folder)
+    finally:
+        os.close(folder)

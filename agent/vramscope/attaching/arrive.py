@@ -3,6 +3,9 @@
 The client puts a copy of this file into the folder of the request. It runs on a thread of its own
 that ``_thread`` started; whatever ``threading.current_thread()`` were asked for there would leave
 an entry behind, so all that is done on it is to start a proper one. Standard library only.
+
+The folder is used by its descriptor throughout: once it is removed, another user may make one of
+the same name.
 """
 
 from __future__ import annotations
@@ -34,44 +37,53 @@ class FolderFinder:
         return PathFinder.find_spec(name, self._folders, target)
 
 
-def arrive(folder: str) -> None:
-    """Take the request in ``folder``, if there still is one, and carry it out on a thread."""
+def arrive(path: str, folder: int) -> None:
+    """Take the request in a folder, if there still is one, and carry it out on a thread.
+
+    Args:
+        path: of the folder.
+        folder: its descriptor; the caller closes it.
+    """
     try:
-        os.rename(f"{folder}/request.json", f"{folder}/picked_up")
+        os.rename("request.json", "picked_up", src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         return  # given up meanwhile, or another arrival was quicker
     if client_is_gone(folder):
-        remove(folder)
+        remove(path, folder)
         return
-    threading.Thread(
-        target=carry_out, args=(folder,), name="vramscope-arrival", daemon=True
-    ).start()
+    own = os.dup(folder)
+    try:
+        threading.Thread(
+            target=carry_out, args=(path, own), name="vramscope-arrival", daemon=True
+        ).start()
+    except BaseException:
+        os.close(own)
+        raise
 
 
-def carry_out(folder: str) -> None:
-    """Import vramscope, let it do what is asked for, and write its answers."""
+def carry_out(path: str, folder: int) -> None:
+    """Import vramscope, let it do what is asked for, write its answers, and close the folder."""
     try:
         done = _delay_forks()
         try:
-            import json
-
-            with open(f"{folder}/picked_up", encoding="utf-8") as file:
-                request: dict[str, Any] = json.load(file)
+            request: dict[str, Any] = json_of(folder, "picked_up")
             act, failure = _import_arrival(request.get("folders") or [])
         finally:
             done()
 
         def answer(values: dict[str, Any]) -> None:
-            write(folder, "answer.json", json.dumps(values))
+            write(folder, "answer.json", values)
 
         if act is None:
             answer(_without_vramscope(request, failure))
         else:
             act(request, answer)
         if client_is_gone(folder):
-            remove(folder)
+            remove(path, folder)
     except Exception:  # noqa: BLE001 - the job must not notice, and nobody else listens
         return
+    finally:
+        os.close(folder)
 
 
 def _import_arrival(folders: list[str]) -> tuple[Callable[..., None] | None, str]:
@@ -127,12 +139,13 @@ def _delay_forks() -> Callable[[], None]:
     return imported.set
 
 
-def client_is_gone(folder: str) -> bool:
+def client_is_gone(folder: int) -> bool:
     """Whether the client has ended: while it lives it holds a lock."""
     import fcntl
 
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        lock = os.open(f"{folder}/client.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        lock = os.open("client.lock", flags, dir_fd=folder)
     except OSError:
         return False  # it has cleaned up
     try:
@@ -144,17 +157,28 @@ def client_is_gone(folder: str) -> bool:
     return True
 
 
-def write(folder: str, name: str, text: str) -> None:
-    """Write a file that is there whole or not at all."""
-    path = f"{folder}/{name}"
+def json_of(folder: int, name: str) -> Any:
+    """What a JSON file holds."""
+    import json
+
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    with open(os.open(name, flags, dir_fd=folder), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def write(folder: int, name: str, values: dict[str, Any]) -> None:
+    """Write a JSON file that is there whole or not at all."""
+    import json
+
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    with open(os.open(f"{path}.new", flags, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    os.rename(f"{path}.new", path)
+    file = os.open(f"{name}.new", flags, 0o600, dir_fd=folder)
+    with open(file, "w", encoding="utf-8") as text:
+        text.write(json.dumps(values))
+    os.rename(f"{name}.new", name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def remove(folder: str) -> None:
+def remove(path: str, folder: int) -> None:
     """Remove the folder of a request whose client cannot."""
     for name in os.listdir(folder):
-        os.unlink(f"{folder}/{name}")
-    os.rmdir(folder)
+        os.unlink(name, dir_fd=folder)
+    os.rmdir(path)

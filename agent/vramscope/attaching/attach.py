@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
+from vramscope.attaching.arming import Arming
 from vramscope.attaching.importable import (
     ask_importable,
     check_importable,
     environment_of,
     install,
 )
-from vramscope.attaching.injected_line import injected_line
 from vramscope.attaching.local_server import page_with_token, server_options
 from vramscope.attaching.outcome import Answer, AttachError, Outcome
 from vramscope.attaching.request import Request
 from vramscope.attaching.waiting import DEFAULT_WAIT_S, Wait
-from vramscope.injection import (
-    Injected,
-    InjectionError,
-    Interpreter,
-    NotInjectable,
-    find_interpreter,
-    inject,
-)
+from vramscope.injection import Injected, Interpreter, NotInjectable, find_interpreter
 from vramscope.local.runtime_file import read_local_server
 from vramscope.processes.permission import why_not_reachable
 from vramscope.processes.process import NoSuchProcess, Process, read_process
 
-_RETRY_S: Final = 0.05
 Say = Callable[[str], None]
 
 
@@ -118,34 +108,18 @@ def _ask(
 ) -> Outcome:
     files = {"arrive.py": Path(__file__).with_name("arrive.py").read_text(encoding="utf-8")}
     with Request(process, question, files) as request:
-        line = injected_line(request.folder)
-        script = f"{request.folder}/line.py"
-        request.add("line.py", line)
-        injected = _inject(interpreter, line, script, wait_s)
-        # A process has one place for a script that waits, and another client may take it.
-        again = functools.partial(_inject, interpreter, line, script, 0.0)
-        arm_again = again if injected.method == "remote_exec" else None
-        wait = Wait(process, interpreter, request, wait_s=wait_s, say=say, arm_again=arm_again)
-        answer = wait.answer()
+        arming = Arming(interpreter, process.ns_pid, request)
+        try:
+            injected = arming.arm(wait_s)
+            # A process has one place for a script that waits, and another client may take it.
+            arm_again = arming.arm if injected.method == "remote_exec" else None
+            wait = Wait(process, interpreter, request, wait_s=wait_s, say=say, arm_again=arm_again)
+            answer = wait.answer()
+        finally:
+            arming.take_back()
     if not answer.ok:
         raise AttachError(f"process {process.pid}: {answer.message}", "refused")
     return _outcome(process.pid, answer, injected)
-
-
-def _inject(interpreter: Interpreter, line: bytes, script: str, wait_s: float) -> Injected:
-    """Arm the line, again and again while the process is only busy at the wrong moment.
-
-    Raises:
-        AttachError: it cannot be armed.
-    """
-    deadline_s = time.monotonic() + wait_s
-    while True:
-        try:
-            return inject(interpreter, line, script=script)
-        except InjectionError as error:
-            if error.kind != "busy" or time.monotonic() > deadline_s:
-                raise AttachError(f"process {interpreter.pid}: {error}", error.kind) from None
-        time.sleep(_RETRY_S)
 
 
 def _outcome(pid: int, answer: Answer, injected: Injected) -> Outcome:

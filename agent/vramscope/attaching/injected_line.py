@@ -17,19 +17,29 @@ _LINE = """try:
 except:pass
 """
 
+# What is armed may run long after the client has given up and removed the folder, in /tmp, where
+# anybody can make another one of that name: only a folder that is this user's alone is read, by its
+# descriptor. And a fork inherits what is armed: only the process that was meant takes it.
 _ON_THE_THREAD = """try:
- f={folder!a}
- n={{'__name__':'vramscope_arrive'}}
- with open(f+'/arrive.py',encoding='utf-8') as s:exec(s.read(),n)
- n['arrive'](f)
+ import os
+ f={folder!a};d=os.open(f,os.O_DIRECTORY|os.O_NOFOLLOW|os.O_CLOEXEC)
+ try:
+  s=os.fstat(d);n={{'__name__':'vramscope_arrive'}}
+  if os.getpid()=={pid} and s.st_uid==os.geteuid() and not s.st_mode&0o77:
+   o=lambda p,m:os.open(p,m,dir_fd=d)
+   with open('arrive.py',encoding='utf-8',opener=o) as s:exec(s.read(),n)
+   n['arrive'](f,d)
+ finally:os.close(d)
 except:pass
 """
 
 
-def injected_line(folder: str) -> bytes:
+def injected_line(folder: str, pid: int) -> bytes:
     """Source that has the process look into ``folder``; nothing happens if that is gone.
 
     Args:
         folder: of the request, as the process sees it.
+        pid: of the process, as it sees it itself.
     """
-    return _LINE.format(code=_ON_THE_THREAD.format(folder=os.fspath(folder))).encode("ascii")
+    code = _ON_THE_THREAD.format(folder=os.fspath(folder), pid=pid)
+    return _LINE.format(code=code).encode("ascii")

@@ -50,6 +50,8 @@ class Request:
         self._place = self._folder = self._lock = -1
         self.folder = ""
         """As the process sees it."""
+        self.stays = False
+        """Whether the folder is only emptied at the end, so that nobody can take its name."""
         contents = {name: text.encode() for name, text in files.items()}
         contents["request.json"] = msgspec.json.encode(question)
         self._make(contents)
@@ -113,7 +115,7 @@ class Request:
                 for name in os.listdir(self._folder):
                     with contextlib.suppress(OSError):
                         os.unlink(name, dir_fd=self._folder)
-        if self._place >= 0:
+        if self._place >= 0 and not self.stays:
             with contextlib.suppress(OSError):
                 os.rmdir(self._name, dir_fd=self._place)
         for descriptor in (self._lock, self._folder, self._place):

@@ -16,6 +16,7 @@ from vramscope.attaching import arrive
 from vramscope.attaching.request import Request
 from vramscope.processes.process import read_process
 
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 PROGRAM = Path(arrive.__file__).read_text()
 
 
@@ -30,6 +31,15 @@ def make() -> Iterator[Callable[..., Request]]:
     yield make_request
     for request in made:
         request.close()
+
+
+def arrive_in(path: str) -> None:
+    """What the injected line does once it has found the folder to be its own."""
+    folder = os.open(path, FOLDER)
+    try:
+        arrive.arrive(path, folder)
+    finally:
+        os.close(folder)
 
 
 def answer_of(request: Request) -> dict[str, Any]:
@@ -51,7 +61,7 @@ def test_a_request_is_carried_out_on_a_named_daemon_thread(
 
     monkeypatch.setattr("vramscope.arrival.act", act)
     request = make(action="attach", options={"run": "x"})
-    arrive.arrive(request.folder)
+    arrive_in(request.folder)
     assert answer_of(request) == {"ok": True}
     assert seen == [({"action": "attach", "options": {"run": "x"}}, "vramscope-arrival", True)]
     assert request.is_picked_up()
@@ -60,12 +70,14 @@ def test_a_request_is_carried_out_on_a_named_daemon_thread(
 def test_a_request_that_was_cancelled_or_is_gone_is_not_carried_out(
     make: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrive, "carry_out", lambda folder: pytest.fail("carried out"))
+    monkeypatch.setattr(arrive, "carry_out", lambda path, folder: pytest.fail("carried out"))
     request = make(action="attach")
     assert request.cancel()
-    arrive.arrive(request.folder)
+    folder = os.open(request.folder, FOLDER)
+    arrive.arrive(request.folder, folder)
     request.close()
-    arrive.arrive(request.folder)
+    arrive.arrive(request.folder, folder)
+    os.close(folder)
 
 
 CLIENT = """
@@ -79,7 +91,7 @@ sys.stdin.read()
 
 
 def test_a_client_that_was_killed_has_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrive, "carry_out", lambda folder: pytest.fail("carried out"))
+    monkeypatch.setattr(arrive, "carry_out", lambda path, folder: pytest.fail("carried out"))
     client = subprocess.Popen(
         [sys.executable, "-c", CLIENT, str(os.getpid())],
         stdin=subprocess.PIPE,
@@ -89,21 +101,23 @@ def test_a_client_that_was_killed_has_given_up(monkeypatch: pytest.MonkeyPatch) 
     with client:
         assert client.stdout is not None
         folder = client.stdout.readline().strip()
-        assert not arrive.client_is_gone(folder)
+        descriptor = os.open(folder, FOLDER)
+        assert not arrive.client_is_gone(descriptor)
+        os.close(descriptor)
         client.kill()
-    arrive.arrive(folder)
+    arrive_in(folder)
     assert not os.path.exists(folder)
 
 
 OUTSIDE = """
-import json, sys, threading, time
+import json, os, sys, threading, time
 sys.path[:] = [p for p in sys.path if "vramscope" not in p and "site-packages" not in p]
 sys.path[:] = [p for p in sys.path if not p.endswith(("/agent", "/protocol", "/analysis"))]
 before = list(sys.path), list(sys.meta_path)
 names = {"__name__": "vramscope_arrive"}
 folder = sys.argv[1]
 exec(open(folder + "/arrive.py").read(), names)
-names["carry_out"](folder)
+names["carry_out"](folder, os.open(folder, os.O_RDONLY))
 print(json.dumps({
     "answer": json.load(open(folder + "/answer.json")),
     "path": sys.path == before[0],

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from vramscope import __version__
+from vramscope.attaching import arming as arming_module
 from vramscope.attaching import attach as attach_module
 from vramscope.attaching.attach import attach_process, detach_process
 from vramscope.attaching.importable import Importable
@@ -40,12 +41,12 @@ class World:
             "find_interpreter": lambda pid: self,
             "ask_importable": lambda process: self.answers.pop(0),
             "install": self._install,
-            "inject": self._inject,
             "server_options": lambda process, environment: self.server_options,
             "read_local_server": lambda: None,
         }
         for name, function in replaced.items():
             monkeypatch.setattr(attach_module, name, function)
+        monkeypatch.setattr(arming_module, "inject", self._inject)
 
     pid = os.getpid()
 

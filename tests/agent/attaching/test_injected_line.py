@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from vramscope.attaching.injected_line import injected_line
 
+PID = 12345678  # replaced by that of the process that runs the line
 RUNS_IT = """
-import sys, threading
-line = bytes.fromhex(sys.argv[1])
+import os, sys, threading
+line = bytes.fromhex(sys.argv[1]).replace(b"12345678", b"%d" % os.getpid())
 names = {{"__name__": "__main__", "exec": None, "open": None, "BaseException": None}}
 before = dict(names)
 exec(line, names)
@@ -34,9 +37,9 @@ def run(line: bytes, mark: Path) -> subprocess.CompletedProcess[str]:
 def test_it_runs_the_folders_program_and_leaves_no_name(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     (tmp_path / "arrive.py").write_text(
-        f"def arrive(folder):\n    open({str(mark)!r}, 'w').write(folder)\n"
+        f"def arrive(folder, descriptor):\n    open({str(mark)!r}, 'w').write(folder)\n"
     )
-    ended = run(injected_line(str(tmp_path)), mark)
+    ended = run(injected_line(str(tmp_path), PID), mark)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert mark.read_text() == str(tmp_path)
 
@@ -49,7 +52,7 @@ def test_nothing_comes_out_when_the_folder_is_gone_or_wrong(
     mark.touch()
     if program is not None:
         (tmp_path / "arrive.py").write_text(program)
-    ended = run(injected_line(str(tmp_path)), mark)
+    ended = run(injected_line(str(tmp_path), PID), mark)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
@@ -57,25 +60,64 @@ def test_nothing_comes_out_when_the_folder_is_gone_or_wrong(
     "folder", ['/tmp/it\'s "quoted"\\', "/tmp/{braces}", "/tmp/sp ace/ü\udcff"]
 )
 def test_any_folder_can_be_named(folder: str) -> None:
-    line = injected_line(folder)
+    line = injected_line(folder, PID)
     started: list[object] = []
     fake = type("m", (), {"start_new_thread": lambda code, args: started.append(args[0])})
     names: dict[str, object] = {"__builtins__": {"__import__": lambda name: fake}}
     fake.exec = None  # type: ignore[attr-defined]
     exec(line, names)
-    assert f" f={folder!a}\n" in str(started[0])
-    assert len(line) < 1000
+    assert f" f={folder!a};" in str(started[0])
+    assert len(line) < 1024
 
 
 def test_the_thread_that_is_first_to_import_threading_is_the_main_one(tmp_path: Path) -> None:
     # Python up to 3.12 would otherwise take the thread of the arrival for the main one.
     mark = tmp_path / "mark"
     (tmp_path / "arrive.py").write_text(
-        f"def arrive(folder):\n    import threading\n    open({str(mark)!r}, 'w').close()\n"
+        f"def arrive(f, d):\n    import threading\n    open({str(mark)!r}, 'w').close()\n"
     )
-    script = RUNS_IT.format(mark=str(mark)).replace("import sys, threading\n", "import sys\n", 1)
+    script = RUNS_IT.format(mark=str(mark)).replace(
+        "import os, sys, threading\n", "import os, sys\n", 1
+    )
     script = script.replace("assert threading.main", "import threading; assert threading.main")
-    line = injected_line(str(tmp_path))
+    line = injected_line(str(tmp_path), PID)
     command = [sys.executable, "-S", "-c", script, line.hex()]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def run_as_the_thread_would(line: bytes) -> None:
+    """Run here what the line starts a thread for."""
+    fake = SimpleNamespace(start_new_thread=lambda run, arguments: run(*arguments), exec=exec)
+    exec(line, {"__builtins__": {"__import__": lambda name: fake}})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder whose program leaves ``mark`` beside it."""
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o700)
+    mark = str(tmp_path / "mark")
+    (folder / "arrive.py").write_text(f"def arrive(f, d):\n    open({mark!r}, 'w').close()\n")
+    return folder
+
+
+@pytest.mark.parametrize("whose", ["mine", "all", "link", "others"])
+def test_only_a_folder_that_is_this_users_alone_is_read(folder: Path, whose: str) -> None:
+    # Armed, given up, removed: in /tmp anybody can then make another folder of the same name.
+    if whose == "all":
+        folder.chmod(0o755)
+    elif whose == "link":
+        folder.rename(folder.with_name("real"))
+        folder.symlink_to("real")
+    elif whose == "others":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a folder away")
+        os.chown(folder, 1234, 1234)
+    run_as_the_thread_would(injected_line(str(folder), os.getpid()))
+    assert folder.with_name("mark").exists() is (whose == "mine")
+
+
+def test_a_child_that_was_forked_with_the_line_armed_leaves_it_to_its_parent(folder: Path) -> None:
+    run_as_the_thread_would(injected_line(str(folder), os.getppid()))
+    assert not folder.with_name("mark").exists()
