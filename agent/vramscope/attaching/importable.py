@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -14,12 +15,15 @@ import msgspec
 from vramscope._version import __version__
 from vramscope.attaching.outcome import AttachError
 from vramscope.injection.own_interpreter import run_own_interpreter
-from vramscope.processes.process import Process
+from vramscope.processes.memory_map import read_memory_map
+from vramscope.processes.process import NoSuchProcess, Process
 
 _ASK_TIMEOUT_S: Final = 60.0
 _INSTALL_TIMEOUT_S: Final = 900.0
+_SITE_PACKAGES: Final = re.compile(r"(/.+)/lib(?:64)?/python3\.\d+t?/site-packages/")
 _KEPT: Final = (
     "PATH",
+    "PWD",
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
     "VIRTUAL_ENV",
@@ -39,6 +43,7 @@ _KEPT: Final = (
     "PYTHONPLATLIBDIR",
     "PYTHONUTF8",
 )
+_START_FOLDER: Final = "PWD"
 _KEPT_FOR_PIP: Final = ("PIP_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT", "UV_")
 _FLAGS_THAT_MATTER: Final = frozenset("IEsSP")
 """Of the interpreter: those that change where it finds modules."""
@@ -145,17 +150,23 @@ def shown_install_command(process: Process, importable: Importable) -> str:
 def interpreter_name(process: Process, environment: Mapping[str, str]) -> str | None:
     """The ``argv[0]`` by which the interpreter finds its virtual environment; ``None``: its own.
 
-    A job may call itself something else (setproctitle). Then the environment that was active when
-    it was started has to do.
+    It may be relative to the folder in which the job was started, and a job may call itself
+    something else (setproctitle). Then the environment that it has loaded libraries from has to
+    do, or the one that was active when it was started.
     """
     first = process.argv[0] if process.argv else ""
-    if os.path.basename(first).startswith("python") or _exists(process, first):
+    if "/" in first and not first.startswith("/"):
+        if os.path.lexists(f"/proc/{process.pid}/cwd/{first}"):
+            return None
+        candidates = [os.path.join(environment.get(_START_FOLDER, ""), first)]
+    elif os.path.basename(first).startswith("python") or _exists(process, first):
         return None
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        candidate = os.path.join(environment.get(name, ""), "bin", "python")
-        if environment.get(name) and _exists(process, candidate):
-            return candidate
-    return process.exe
+    else:
+        candidates = []
+    candidates += [f"{folder}/bin/python" for folder in _loaded_environments(process.pid)]
+    active = (environment.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX"))
+    candidates += [f"{folder}/bin/python" for folder in active if folder]
+    return next((each for each in candidates if _exists(process, each)), process.exe)
 
 
 def environment_of(process: Process) -> dict[str, str]:
@@ -199,16 +210,40 @@ def _run(
 
 
 def _interpreter_flags(argv: Sequence[str]) -> list[str]:
+    """The flags that matter, of a command line as the interpreter itself reads it."""
     flags: list[str] = []
     words = iter(argv[1:])
     for word in words:
-        if not word.startswith("-") or word[:2] in ("-c", "-m", "--"):
-            break
-        if word in ("-W", "-X"):
+        if word.startswith("--check-hash"):
             next(words, None)
             continue
-        flags += [f"-{letter}" for letter in word[1:] if letter in _FLAGS_THAT_MATTER]
+        if not word.startswith("-") or word.startswith("--") or word == "-":
+            break
+        for at, letter in enumerate(word):
+            if letter in "cm":
+                return flags
+            if letter in "WX":  # the rest of the word is its value, or the next word
+                if at + 1 == len(word):
+                    next(words, None)
+                break
+            if letter in _FLAGS_THAT_MATTER:
+                flags.append(f"-{letter}")
     return flags
+
+
+def _loaded_environments(pid: int) -> list[str]:
+    """Virtual environments from which a process has loaded libraries."""
+    try:
+        mapped = read_memory_map(pid)
+    except NoSuchProcess:
+        return []
+    paths = mapped.all_paths if mapped is not None else ()
+    folders = {found[1] for path in paths if (found := _SITE_PACKAGES.match(path))}
+    return sorted(folder for folder in folders if _is_environment(pid, folder))
+
+
+def _is_environment(pid: int, folder: str) -> bool:
+    return os.path.lexists(f"/proc/{pid}/root{folder}/pyvenv.cfg")
 
 
 def _exists(process: Process, path: str) -> bool:

@@ -41,10 +41,35 @@ def test_the_interpreter_of_a_process_is_asked_as_the_process_runs_it(tmp_path: 
     check_importable(made_process(), answer)
 
 
-def test_flags_that_hide_modules_count() -> None:
-    with running(sys.executable, "-I", "-W", "ignore", "-S", "-c", LIVES) as job:
+@pytest.mark.parametrize(
+    "flags", [["-I", "-W", "ignore", "-S"], ["-ISWignore"], ["-uI", "-Xdev", "-BS"]]
+)
+def test_flags_that_hide_modules_count(flags: list[str]) -> None:
+    with running(sys.executable, *flags, "-c", LIVES) as job:
         answer = ask_importable(read_process(job.pid))
     assert (answer.version, answer.is_missing) == ("", True)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["-Wignore::SyntaxWarning"], ["-uWignore::EncodingWarning"], ["-Xfrozen_modules=on", "-s"]],
+)
+def test_the_value_of_an_option_is_no_flag(flags: list[str]) -> None:
+    with running(sys.executable, *flags, "-c", LIVES) as job:
+        answer = ask_importable(read_process(job.pid))
+    assert (answer.version, answer.error) == (__version__, "")
+
+
+def test_a_virtual_environment_is_found_from_another_folder(tmp_path: Path) -> None:
+    # As ./venv/bin/python train.py, of a job that has gone elsewhere since.
+    program = os.path.relpath(sys.executable, tmp_path)
+    code = f"import os; os.chdir('/'); {LIVES}"
+    start = f'cd "{tmp_path}" && exec {program} -c "$CODE"'
+    environment = child_environment(CODE=code, VIRTUAL_ENV="/nowhere")
+    with running("sh", "-c", start, environment=environment) as job:
+        answer = ask_importable(read_process(job.pid))
+    assert answer.version == __version__
+    assert os.path.samefile(Path(answer.executable).parents[1], sys.prefix)
 
 
 def test_only_what_says_where_modules_are_is_taken_from_the_environment() -> None:
@@ -127,20 +152,34 @@ def test_without_pip_nothing_is_installed() -> None:
         (("/venv/bin/python3.11", "x"), {}, None),
         (("ray::train",), {}, "/usr/bin/python3.11"),
         ((), {}, "/usr/bin/python3.11"),
+        (("bin/python", "x"), {"PWD": "{folder}"}, "{folder}/bin/python"),
+        (("./bin/python", "x"), {"PWD": "/nowhere"}, "/usr/bin/python3.11"),
         (("ray::train",), {"VIRTUAL_ENV": "{folder}"}, "{folder}/bin/python"),
         (("ray::train",), {"CONDA_PREFIX": "{folder}"}, "{folder}/bin/python"),
         (("ray::train",), {"VIRTUAL_ENV": "/nowhere"}, "/usr/bin/python3.11"),
     ],
 )
 def test_a_job_that_has_renamed_itself_is_run_as_its_environment(
-    tmp_path: Path, argv: tuple[str, ...], environment: dict[str, str], name: str | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    argv: tuple[str, ...],
+    environment: dict[str, str],
+    name: str | None,
 ) -> None:
+    monkeypatch.setattr(importable_module, "read_memory_map", lambda pid: None)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").touch()
     process = made_process(os.getpid(), argv=argv)
     given = {k: v.format(folder=tmp_path) for k, v in environment.items()}
     expected = None if name is None else name.format(folder=tmp_path)
     assert interpreter_name(process, given) == expected
+
+
+@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="not in a virtual environment")
+def test_where_libraries_are_loaded_from_says_more_than_what_was_active() -> None:
+    # Renaming itself, a job writes over its environment as well.
+    process = made_process(os.getpid(), argv=("ray::train",))
+    assert interpreter_name(process, {"VIRTUAL_ENV": "/usr"}) == f"{sys.prefix}/bin/python"
 
 
 Runner = Callable[..., subprocess.CompletedProcess[str]]
