@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
+from vramscope.injection.elf import Symbol
 from vramscope.injection.errors import InjectionError
 from vramscope.injection.interpreter import Interpreter
 from vramscope.injection.memory import TargetMemory
@@ -48,8 +49,8 @@ def find_queue_lock(memory: TargetMemory, interpreter: Interpreter) -> int:
     """
     if interpreter.version < FIRST_WITH_MUTEX:
         return 0
-    runtime = interpreter.symbols.get("_PyRuntime")
-    for _ in range(_ATTEMPTS if runtime is not None else 0):
+    runtime = interpreter.symbols.get("_PyRuntime", Symbol(0, 0))
+    for _ in range(_ATTEMPTS if runtime.size else 0):
         content = memory.read(runtime.address, min(runtime.size, _LARGEST_RUNTIME))
         queues = list(_queues(content))
         if len(queues) == 1:
