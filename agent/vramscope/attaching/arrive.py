@@ -13,12 +13,17 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
-from typing import Any
+
+# What the job may not have imported yet is not imported here: nothing holds its end back so far.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from typing import Any
 
 _OURS = ("vramscope", "vramscope_protocol", "vramscope_analysis", "msgspec", "websockets", "pynvml")
 _FORK_WAITS_S = 2.0
+_END_WAITS_S = 5.0
 
 
 class FolderFinder:
@@ -34,6 +39,8 @@ class FolderFinder:
         """Where the module is, if it is ours and at the top level."""
         if path is not None or name not in _OURS:
             return None
+        from importlib.machinery import PathFinder
+
         return PathFinder.find_spec(name, self._folders, target)
 
 
@@ -48,22 +55,32 @@ def arrive(path: str, folder: int) -> None:
         os.rename("request.json", "picked_up", src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         return  # given up meanwhile, or another arrival was quicker
-    if client_is_gone(folder):
-        remove(path, folder)
-        return
+    settled = _delay_end()
     own = os.dup(folder)
     try:
         threading.Thread(
-            target=carry_out, args=(path, own), name="vramscope-arrival", daemon=True
+            target=carry_out, args=(path, own, settled), name="vramscope-arrival", daemon=True
         ).start()
     except BaseException:
+        settled()
         os.close(own)
         raise
 
 
-def carry_out(path: str, folder: int) -> None:
-    """Import vramscope, let it do what is asked for, write its answers, and close the folder."""
+def carry_out(path: str, folder: int, settled: Callable[[], None]) -> None:
+    """Import vramscope, let it do what is asked for, write its answers, and close the folder.
+
+    Args:
+        path: of the folder.
+        folder: its descriptor.
+        settled: to be called when what must not be cut short by the end of the process is over.
+    """
     try:
+        if getattr(threading, "_SHUTTING_DOWN", False):
+            return  # nothing waits for us any more
+        if client_is_gone(folder):
+            remove(path, folder)
+            return
         done = _delay_forks()
         try:
             request: dict[str, Any] = json_of(folder, "picked_up")
@@ -73,6 +90,7 @@ def carry_out(path: str, folder: int) -> None:
 
         def answer(values: dict[str, Any]) -> None:
             write(folder, "answer.json", values)
+            settled()
 
         if act is None:
             answer(_without_vramscope(request, failure))
@@ -83,6 +101,7 @@ def carry_out(path: str, folder: int) -> None:
     except Exception:  # noqa: BLE001 - the job must not notice, and nobody else listens
         return
     finally:
+        settled()
         os.close(folder)
 
 
@@ -118,6 +137,20 @@ def _without_vramscope(request: dict[str, Any], failure: str) -> dict[str, Any]:
     if request.get("action") == "detach":
         return {"ok": True, "already": True, "message": "it was not attached"}
     return {"ok": False, "message": f"vramscope cannot be imported in the process: {failure}"}
+
+
+def _delay_end() -> Callable[[], None]:
+    """Have the end of the process wait until what was begun is settled, within a limit.
+
+    Where Python ends, a thread that waits for the interpreter never gets it again. If it was
+    importing, it has the lock that all imports take, and the end of the job, which imports as
+    well, would never come. Python waits for every thread that is no daemon.
+    """
+    settled = threading.Event()
+    threading.Thread(
+        target=settled.wait, args=(_END_WAITS_S,), name="vramscope-arrival-end", daemon=False
+    ).start()
+    return settled.set
 
 
 def _delay_forks() -> Callable[[], None]:

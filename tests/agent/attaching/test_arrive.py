@@ -70,7 +70,7 @@ def test_a_request_is_carried_out_on_a_named_daemon_thread(
 def test_a_request_that_was_cancelled_or_is_gone_is_not_carried_out(
     make: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrive, "carry_out", lambda path, folder: pytest.fail("carried out"))
+    monkeypatch.setattr(arrive, "carry_out", lambda *_: pytest.fail("carried out"))
     request = make(action="attach")
     assert request.cancel()
     folder = os.open(request.folder, FOLDER)
@@ -91,7 +91,8 @@ sys.stdin.read()
 
 
 def test_a_client_that_was_killed_has_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrive, "carry_out", lambda path, folder: pytest.fail("carried out"))
+    imported: list[object] = []
+    monkeypatch.setattr(arrive, "_import_arrival", imported.append)
     client = subprocess.Popen(
         [sys.executable, "-c", CLIENT, str(os.getpid())],
         stdin=subprocess.PIPE,
@@ -106,7 +107,8 @@ def test_a_client_that_was_killed_has_given_up(monkeypatch: pytest.MonkeyPatch) 
         os.close(descriptor)
         client.kill()
     arrive_in(folder)
-    assert not os.path.exists(folder)
+    wait_until(lambda: os.path.exists(folder), lambda there: not there, "the folder to be gone")
+    assert not imported
 
 
 OUTSIDE = """
@@ -117,7 +119,7 @@ before = list(sys.path), list(sys.meta_path)
 names = {"__name__": "vramscope_arrive"}
 folder = sys.argv[1]
 exec(open(folder + "/arrive.py").read(), names)
-names["carry_out"](folder, os.open(folder, os.O_RDONLY))
+names["carry_out"](folder, os.open(folder, os.O_RDONLY), lambda: None)
 print(json.dumps({
     "answer": json.load(open(folder + "/answer.json")),
     "path": sys.path == before[0],
@@ -204,3 +206,55 @@ def test_a_fork_waits_for_the_import(tmp_path: Path) -> None:
         timeout=60,
     )
     assert ended.stdout.splitlines() == ["imported", "forked 0"]
+
+
+ENDS = """
+import os, sys, time
+sys.path[:] = [p for p in sys.path if "vramscope" not in p and "site-packages" not in p]
+sys.path[:] = [p for p in sys.path if not p.endswith(("/agent", "/protocol", "/analysis"))]
+program, folder, begun = sys.argv[1:]
+names = {"__name__": "vramscope_arrive"}
+exec(open(program).read(), names)
+names["_END_WAITS_S"] = float(os.environ["LIMIT"])
+names["arrive"](folder, os.open(folder, os.O_RDONLY))
+while not os.path.exists(begun):
+    time.sleep(0.01)
+"""
+
+SLOW = """
+import os, time
+open({begun!r}, "w").close()
+time.sleep(float(os.environ["TAKES"]))
+open({imported!r}, "w").close()
+found_by = id
+def act(request, reply):
+    reply({{"ok": True}})
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("takes", "limit", "is_waited_for"), [(0.5, 30.0, True), (60, 0.2, False)])
+def test_the_end_of_the_job_waits_for_the_import(
+    make: Callable[..., Request],
+    tmp_path: Path,
+    takes: float,
+    limit: float,
+    is_waited_for: bool,
+) -> None:
+    # Cut short, it would keep the lock of all imports, which the end of the job needs as well.
+    begun, imported = tmp_path / "begun", tmp_path / "imported"
+    (tmp_path / "vramscope").mkdir()
+    (tmp_path / "vramscope/__init__.py").touch()
+    slow = SLOW.format(begun=str(begun), imported=str(imported))
+    (tmp_path / "vramscope/arrival.py").write_text(slow)
+    request = make(action="attach", folders=[str(tmp_path)])
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", ENDS, arrive.__file__, request.folder, str(begun)],
+        env={**os.environ, "TAKES": str(takes), "LIMIT": str(limit)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert imported.exists() is is_waited_for
