@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from vramscope.attaching.arming import Arming
 from vramscope.attaching.importable import (
@@ -22,6 +23,8 @@ from vramscope.local.runtime_file import read_local_server
 from vramscope.processes.permission import why_not_reachable
 from vramscope.processes.process import NoSuchProcess, Process, read_process
 
+_TRACED_FOR_S: Final = 1.0
+_POLL_S: Final = 0.02
 Say = Callable[[str], None]
 
 
@@ -80,10 +83,7 @@ def _reach(pid: int) -> tuple[Process, Interpreter]:
     Raises:
         AttachError: it cannot be reached.
     """
-    try:
-        process = read_process(pid)
-    except NoSuchProcess as error:
-        raise AttachError(str(error), "gone") from None
+    process = _read(pid)
     # First what is in the way of either method: without these rights nothing else can be read.
     _refuse_if_unreachable(process, "remote_exec")
     try:
@@ -98,9 +98,22 @@ def _refuse_if_unreachable(
     process: Process, method: Literal["pending_call", "remote_exec"]
 ) -> None:
     obstacle = why_not_reachable(process, method=method)
+    deadline_s = time.monotonic() + _TRACED_FOR_S
+    # Another one who attaches traces it for a moment only; a debugger stays.
+    while obstacle is not None and obstacle.kind == "traced" and time.monotonic() < deadline_s:
+        time.sleep(_POLL_S)
+        process = _read(process.pid)
+        obstacle = why_not_reachable(process, method=method)
     if obstacle is not None:
         fix = f"; {obstacle.fix}" if obstacle.fix else ""
         raise AttachError(f"process {process.pid}: {obstacle.reason}{fix}", obstacle.kind)
+
+
+def _read(pid: int) -> Process:
+    try:
+        return read_process(pid)
+    except NoSuchProcess as error:
+        raise AttachError(str(error), "gone") from None
 
 
 def _ask(

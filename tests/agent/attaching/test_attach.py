@@ -47,6 +47,7 @@ class World:
         for name, function in replaced.items():
             monkeypatch.setattr(attach_module, name, function)
         monkeypatch.setattr(arming_module, "inject", self._inject)
+        monkeypatch.setattr(attach_module, "_TRACED_FOR_S", 0.1)
 
     pid = os.getpid()
 
@@ -110,6 +111,16 @@ def test_what_stands_in_the_way_is_told_with_what_helps(world: World, how: str) 
         f"process {world.pid}: gdb (PID 5) is tracing it; detach gdb first"
     )
     assert (raised.value.kind, world.asked) == ("traced", [])
+
+
+def test_another_one_who_attaches_just_now_is_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attach_module, "_TRACED_FOR_S", 60.0)
+    other = Obstacle("traced", "python (PID 5) is tracing it", "detach it")
+    obstacles = [None, other, other, None]
+    monkeypatch.setattr(attach_module, "why_not_reachable", lambda *_, method: obstacles.pop(0))
+    assert world.attach().ok
 
 
 def test_what_is_in_the_way_of_tracing_does_not_matter_where_nothing_is_traced(
