@@ -14,6 +14,7 @@ from vramscope.injection.line_pages import LINE_BYTES
 from vramscope.injection.machine import Call
 from vramscope.injection.main_thread import MainThread, with_main_thread
 from vramscope.injection.queue_lock import FIRST_WITH_MUTEX, find_queue_lock, is_locked
+from vramscope.injection.queue_semaphores import QueueSemaphores
 from vramscope.injection.stages import AtStage, no_stage
 from vramscope.injection.stopped_thread import BadMoment, StoppedThread
 
@@ -31,16 +32,21 @@ def arm_pending_call(interpreter: Interpreter, line: bytes, at_stage: AtStage = 
         raise ValueError(f"expected less than {LINE_BYTES} bytes without NUL, got {len(line)}")
 
     def arm(main: MainThread) -> float:
-        lock = find_queue_lock(main.memory, interpreter)
-        main.stop_for(lambda thread: _queue(main, thread, lock, line))
+        mutex = find_queue_lock(main.memory, interpreter)
+        semaphores = QueueSemaphores(main.memory, interpreter)
+
+        def queue(thread: StoppedThread) -> None:
+            if is_locked(main.memory, mutex) or semaphores.are_held():
+                raise BadMoment("the lock of its queue of pending calls is never free")
+            _queue(main, thread, line)
+
+        main.stop_for(queue)
         return main.stopped_us
 
     return with_main_thread(interpreter, arm, at_stage)
 
 
-def _queue(main: MainThread, thread: StoppedThread, lock: int, line: bytes) -> None:
-    if is_locked(main.memory, lock):
-        raise BadMoment("the lock of its queue of pending calls is never free")
+def _queue(main: MainThread, thread: StoppedThread, line: bytes) -> None:
     symbols = main.interpreter.symbols
     address = main.pages.put(thread, line)
     main.at_stage("written")
