@@ -107,7 +107,8 @@ class ElfImage:
 
     def _read_dynamic(self, address: int, size: int) -> dict[int, int]:
         entries: dict[int, int] = {}
-        for tag, value in struct.iter_unpack("<QQ", self._memory.read(self.base + address, size)):
+        table = self._memory.read(self.base + address, size & ~15)
+        for tag, value in struct.iter_unpack("<QQ", table):
             if tag == 0:
                 break
             # glibc has put the base in already; musl and the vdso leave the file's own values.

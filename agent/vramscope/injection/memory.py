@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
+from typing import Final
+
+_LARGEST_READ: Final = 256 << 20
+_ADDRESSES_END: Final = 1 << 63
 
 
 class TargetMemory:
@@ -40,8 +44,11 @@ class TargetMemory:
         """Exactly ``size`` bytes.
 
         Raises:
-            OSError: not all of them are mapped, or the process has ended.
+            OSError: not all of them are mapped, or the process has ended; or so many are asked
+                for that only a wrong or hostile number in the process can have said so.
         """
+        if size > _LARGEST_READ or address + size > _ADDRESSES_END:
+            raise OSError(f"nothing of {size} bytes can be at {address:#x}")
         parts: list[bytes] = []
         while size > 0:
             part = os.pread(self._descriptor, size, address)
@@ -58,6 +65,8 @@ class TargetMemory:
         Raises:
             OSError: nothing is mapped there.
         """
+        if address >= _ADDRESSES_END:
+            raise OSError(f"nothing can be mapped at {address:#x}")
         return os.pread(self._descriptor, limit, address).partition(b"\0")[0]
 
     def write(self, address: int, content: bytes) -> None:

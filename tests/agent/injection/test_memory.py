@@ -34,3 +34,12 @@ def test_what_is_not_mapped_to_its_end_is_an_error() -> None:
 def test_a_process_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError):
         TargetMemory(2**22 + 1)
+
+
+@pytest.mark.parametrize(("address", "size"), [(4096, 1 << 63), (4096, 1 << 40), (1 << 63, 8)])
+def test_numbers_of_a_hostile_process_are_refused(address: int, size: int) -> None:
+    # It may map what looks like a library of Python: who lists all processes must get over it.
+    with TargetMemory(os.getpid()) as memory, pytest.raises(OSError, match="nothing of"):
+        memory.read(address, size)
+    with TargetMemory(os.getpid()) as memory, pytest.raises(OSError, match=r"."):
+        memory.read_text(address - address % (1 << 63))
