@@ -80,7 +80,7 @@ function alive(seen) {
       severity: "info",
       key: "no-limit",
       sentence: peak ? `${sizeText(peak.used)} used at the peak so far; the size of the device is not known.` : "Live, but no memory counter is known yet.",
-      second: secondLine(seen, ""),
+      second: secondLine(seen, peak ? "" : "Counters begin when the job first uses a GPU."),
     };
   }
   const free = Math.max(0, limit_bytes - peak.used);
