@@ -8,49 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_clock import FakeClock
-from tests.support.fake_device import FakeDevice
 from tests.support.fake_torch import nested_stats
-from tests.support.recording_outbox import RecordingOutbox
-from vramscope.collectors.allocator import DEFAULT_KEYS, AllocatorCounters
-from vramscope.collectors.self_cost import SelfCost
-from vramscope.notices import Notices
-from vramscope.phases.phases import Phases
-from vramscope.steps.tracker import BATCH_FALLBACK_S, StepTracker
+from tests.support.step_rig import Rig, backward_with_steps_inside, parameter, sgd, step_in_backward
+from vramscope.collectors.allocator import DEFAULT_KEYS
+from vramscope.steps.tracker import BATCH_FALLBACK_S
 from vramscope_protocol.codec import MAX_FIELDS, MAX_TABLES
 from vramscope_protocol.columns import UNKNOWN
-
-
-class Rig:
-    """A tracker over a fake device; real torch where a test installs it."""
-
-    def __init__(self, fields: tuple[str, ...] | None = None) -> None:
-        self.clock = FakeClock()
-        self.device = FakeDevice()
-        self.outbox = RecordingOutbox()
-        self.notices = Notices()
-        self.phases = Phases(self.clock, self.outbox.put, self.notices)
-        self.self_cost = SelfCost(lambda: 0)
-        self.commands_ran_at: list[int] = []
-        self.boundaries = 0
-        self.tracker = StepTracker(
-            self.device,
-            AllocatorCounters(fields),
-            self.outbox,
-            clock=self.clock,
-            notices=self.notices,
-            self_cost=self.self_cost,
-            phases=self.phases,
-            run_commands=self.commands_ran_at.append,
-            on_boundary=self._on_boundary,
-        )
-
-    def _on_boundary(self) -> None:
-        self.boundaries += 1
-
-    def rows(self) -> list[dict[str, Any]]:
-        self.tracker.flush()
-        return self.outbox.rows("step")
 
 
 @pytest.fixture
@@ -140,18 +103,6 @@ def test_a_command_that_is_interrupted_leaves_the_tracker_usable(rig: Rig) -> No
 # -------------------------------------------------------------------------- with the real torch
 
 
-def parameter() -> Any:
-    import torch
-
-    return torch.nn.Parameter(torch.ones(2))
-
-
-def sgd(*parameters: Any) -> Any:
-    import torch
-
-    return torch.optim.SGD(parameters or [parameter()], lr=0.1)
-
-
 @pytest.mark.torch
 def test_every_optimizer_step_is_a_step(rig: Rig) -> None:
     import torch
@@ -208,18 +159,6 @@ def test_the_users_own_step_counts_where_there_is_no_optimizer(rig: Rig) -> None
     for _ in range(5):
         rig.tracker.mark_step()
     assert rig.tracker.step == 5
-
-
-def backward_with_steps_inside(weights: list[Any]) -> None:
-    sum((weight * 2).sum() for weight in weights).backward()
-
-
-def step_in_backward(weights: list[Any]) -> None:
-    for weight in weights:
-        optimizer = sgd(weight)
-        weight.register_post_accumulate_grad_hook(
-            lambda parameter, optimizer=optimizer: optimizer.step()
-        )
 
 
 @pytest.mark.torch
@@ -350,66 +289,3 @@ def test_a_row_has_the_phase_that_the_step_ended_in(rig: Rig) -> None:
 
 
 # -------------------------------------------------------------------- steps of a framework
-
-
-@pytest.mark.torch
-def test_where_the_optimizer_counts_a_framework_does_not(rig: Rig) -> None:
-    rig.tracker.install()
-    optimizer = sgd()
-    for _ in range(5):
-        optimizer.step()
-        rig.tracker.mark_framework_step()
-    # A scaler skips the optimizer's step, the framework's goes on.
-    rig.tracker.mark_framework_step()
-    assert rig.tracker.step == 5
-
-
-def test_a_framework_counts_where_no_optimizer_is_seen(rig: Rig) -> None:
-    for _ in range(4):
-        rig.tracker.mark_framework_step()
-    assert rig.tracker.step == 4
-    assert rig.commands_ran_at == [1, 2, 3, 4]
-
-
-@pytest.mark.torch
-def test_an_optimizer_that_steps_after_all_takes_over_from_a_framework(rig: Rig) -> None:
-    rig.tracker.install()
-    rig.tracker.mark_framework_step()
-    optimizer = sgd()
-    for _ in range(3):
-        optimizer.step()
-        rig.tracker.mark_framework_step()
-    assert rig.tracker.step == 4
-
-
-@pytest.mark.torch
-def test_a_framework_counts_where_optimizers_step_part_by_part(rig: Rig) -> None:
-    """As sharded optimizers do, with one call for each part of the parameters."""
-    rig.tracker.install()
-    optimizer = sgd()
-    for _ in range(10):
-        for _ in range(4):
-            optimizer.step()
-        rig.tracker.mark_framework_step()
-    # Three of four until that is certain; then one for each of the framework's.
-    assert rig.tracker.step == 3 * 4 + 7
-    assert rig.notices.texts() == [
-        "the optimizer steps several times a step: the framework's steps count"
-    ]
-
-
-@pytest.mark.torch
-def test_a_framework_ends_the_step_of_optimizers_inside_backward(rig: Rig) -> None:
-    rig.tracker.install()
-    weights = [parameter() for _ in range(4)]
-    step_in_backward(weights)
-    for _ in range(5):
-        backward_with_steps_inside(weights)
-        rig.tracker.mark_framework_step()
-    assert rig.tracker.step == 5
-
-
-def test_where_the_user_counts_nobody_else_does(rig: Rig) -> None:
-    rig.tracker.mark_step()
-    rig.tracker.mark_framework_step()
-    assert rig.tracker.step == 1
