@@ -65,6 +65,7 @@ class Aarch64:
     page_places: Sequence[int] = (0x3A_C000_0000, 0x3B_C000_0000, 0x2E_C000_0000)
     number_of_mmap = 222
     number_of_memfd_create = 279
+    number_of_openat = 56
     number_of_close = 57
 
     def check(self, thread: int) -> None:

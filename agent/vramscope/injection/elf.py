@@ -7,9 +7,9 @@ read from the file. Layouts: elf(5); the hash table of DT_GNU_HASH as in glibc's
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +25,9 @@ _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_STRTAB, _DT_SYMTAB, _DT_GNU_HASH = 5, 6, 0x6FFFFEF5
 _SHT_SYMTAB: Final = 2
+# More than these only a hostile process claims to have.
+_MOST_SYMBOLS: Final = 1 << 20
+_LARGEST_FILE: Final = 1 << 30
 
 
 class NotElf(Exception):
@@ -81,28 +84,30 @@ class ElfImage:
         buckets, first, bloom_words, _ = struct.unpack("<IIII", self._memory.read(table, 16))
         bucket_table = table + 16 + 8 * bloom_words
         wanted = _gnu_hash(name.encode())
-        number = self._word(bucket_table + 4 * (wanted % buckets)) if buckets else 0
-        if number < first:
+        start = self._word(bucket_table + 4 * (wanted % buckets)) if buckets else 0
+        if start < first:
             return None
-        while True:
+        for number in range(start, start + _MOST_SYMBOLS):
             chained = self._word(bucket_table + 4 * buckets + 4 * (number - first))
             if chained | 1 == wanted | 1:
                 symbol = self._symbol(number, name.encode())
                 if symbol is not None:
                     return symbol
             if chained & 1:
-                return None
-            number += 1
+                break
+        return None
 
     def find_in_file(self, descriptor: int, name: str) -> Symbol | None:
-        """A symbol that is not exported, from the .symtab of the same file (None: stripped)."""
-        if not os.fstat(descriptor).st_size:
-            return None
-        with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as content:
-            try:
-                found = _find_in_symbol_table(content, name.encode())
-            except struct.error:
-                return None
+        """A symbol that is not exported, from the .symtab of the same file (None: stripped).
+
+        Raises:
+            NotElf: it is no ELF file.
+            OSError: it cannot be read.
+        """
+        try:
+            found = _find_in_symbol_table(_reader(descriptor), name.encode())
+        except struct.error:
+            return None  # It ends where something is said to be.
         return found and Symbol(self.base + found.address, found.size)
 
     def _read_dynamic(self, address: int, size: int) -> dict[int, int]:
@@ -142,27 +147,30 @@ def _gnu_hash(name: bytes) -> int:
     return value
 
 
-def _find_in_symbol_table(content: mmap.mmap, name: bytes) -> Symbol | None:
-    offset, count = _parse_header(content[: _HEADER.size]).sections
-    sections: list[tuple[int, ...]] = [
-        _SECTION_HEADER.unpack_from(content, offset + number * _SECTION_HEADER.size)
-        for number in range(count)
-    ]
+def _find_in_symbol_table(read: Callable[[int, int], bytes], name: bytes) -> Symbol | None:
+    offset, count = _parse_header(read(0, _HEADER.size)).sections
+    table = read(offset, count * _SECTION_HEADER.size)
+    sections: list[tuple[int, ...]] = list(_SECTION_HEADER.iter_unpack(table))
     for section in sections:
-        if section[1] != _SHT_SYMTAB:
+        if section[1] != _SHT_SYMTAB or section[6] >= len(sections):
             continue
-        names, names_size = sections[section[6]][4:6]
+        names = read(*sections[section[6]][4:6])
         # A name may be the tail of a longer one, so every place where it stands counts.
         places: set[int] = set()
-        place = content.find(name + b"\0", names, names + names_size)
+        place = names.find(name + b"\0")
         while place >= 0:
-            places.add(place - names)
-            place = content.find(name + b"\0", place + 1, names + names_size)
-        table = memoryview(content)[section[4] : section[4] + section[5]]
-        try:
-            for text, _, _, home, value, size in _SYMBOL.iter_unpack(table):
-                if home and text in places:
-                    return Symbol(value, size)
-        finally:
-            table.release()
+            places.add(place)
+            place = names.find(name + b"\0", place + 1)
+        for text, _, _, home, value, size in _SYMBOL.iter_unpack(read(section[4], section[5])):
+            if home and text in places:
+                return Symbol(value, size)
     return None
+
+
+def _reader(descriptor: int) -> Callable[[int, int], bytes]:
+    def read(offset: int, size: int) -> bytes:
+        if max(offset, size) > _LARGEST_FILE:
+            raise NotElf("it says that it is larger than any program")
+        return os.pread(descriptor, size, offset)
+
+    return read

@@ -26,6 +26,7 @@ _SIZE: Final = LINE_BYTES * (1 + PLACES)
 _HEADER: Final = struct.Struct("<16sQ")
 _MARK: Final = b"vramscope lines\0"
 _RESULT_OFFSET: Final = _HEADER.size
+_TEXT_OFFSET: Final = 64
 
 _PROT_READ_WRITE: Final = 1 | 2
 _MAP_PRIVATE_ANONYMOUS_AT = 0x02 | 0x20 | 0x100000  # MAP_FIXED_NOREPLACE: Linux 4.17
@@ -55,7 +56,7 @@ class LinePages:
         return self._address + _RESULT_OFFSET
 
     def map(self, thread: StoppedThread) -> int:
-        """See to it that the pages are there; their address, at which a name stands.
+        """See to it that the pages are there; their address.
 
         Raises:
             InjectionError: ``memory``, if the process gets none.
@@ -67,6 +68,16 @@ class LinePages:
             self._number = 0
             thread.write(self._address, _HEADER.pack(_MARK, 0))
         return self._address
+
+    def write_text(self, thread: StoppedThread, text: bytes) -> int:
+        """Write a short text for one system call, and give its address.
+
+        Raises:
+            InjectionError: ``memory``, if the process gets none.
+        """
+        address = self.map(thread) + _TEXT_OFFSET
+        thread.write(address, text[: LINE_BYTES - _TEXT_OFFSET - 1] + b"\0")
+        return address
 
     def put(self, thread: StoppedThread, line: bytes) -> int:
         """Write a line and give its address.

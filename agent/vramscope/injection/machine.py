@@ -87,6 +87,7 @@ class Machine(Protocol):
     """Addresses for memory of our own, outside of what kernel, loaders and CUDA hand out."""
     number_of_mmap: int
     number_of_memfd_create: int
+    number_of_openat: int
     number_of_close: int
 
     def check(self, thread: int) -> None:

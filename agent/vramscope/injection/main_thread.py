@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from vramscope.injection.errors import InjectionError
@@ -11,7 +11,7 @@ from vramscope.injection.interpreter import CODE_BYTES, Interpreter
 from vramscope.injection.landings import find_landings
 from vramscope.injection.line_pages import LinePages
 from vramscope.injection.machines import machine_named
-from vramscope.injection.mappings import read_mappings
+from vramscope.injection.mappings import Mapping, read_mappings
 from vramscope.injection.memory import TargetMemory
 from vramscope.injection.process_status import name_of_process, read_process_status
 from vramscope.injection.stages import AtStage, no_stage
@@ -21,6 +21,8 @@ from vramscope.injection.tracing_thread import run_as_tracer
 _T = TypeVar("_T")
 
 _ATTEMPTS: Final = 20
+# Nothing else is mapped so close below the main thread's stack (mmap_base of the kernel).
+_STACK_GROWTH_BYTES: Final = 64 << 20
 _PAUSE_S: Final = 0.005
 _TRACED_FOR_S: Final = 0.5
 
@@ -55,6 +57,7 @@ class MainThread:
         mappings = read_mappings(interpreter.pid)
         self._landings = find_landings(memory, mappings, machine, interpreter.library)
         self.pages = LinePages(memory, machine, mappings)
+        self._stack = stack_of(mappings)
 
     def stop_for(self, work: Callable[[StoppedThread], _T]) -> _T:
         """Do something with the thread stopped; again where the moment was a bad one.
@@ -66,7 +69,12 @@ class MainThread:
         while True:
             attempt += 1
             thread = StoppedThread(
-                self.interpreter.pid, self.memory, self.machine, self._landings, self.at_stage
+                self.interpreter.pid,
+                self.memory,
+                self.machine,
+                self._landings,
+                self.at_stage,
+                self._stack,
             )
             try:
                 with thread:
@@ -88,6 +96,14 @@ class MainThread:
             or self.memory.read(function, CODE_BYTES) != known.code
         ):
             raise InjectionError("the process has become another one", "gone")
+
+
+def stack_of(mappings: Iterable[Mapping]) -> range | None:
+    """Addresses of the main thread's stack, with those that it may still grow to."""
+    for mapping in mappings:
+        if mapping.path == "[stack]":
+            return range(mapping.start - _STACK_GROWTH_BYTES, mapping.end)
+    return None
 
 
 def with_main_thread(

@@ -17,6 +17,7 @@ class ProcessStatus:
         tracer: pid, 0 if nobody traces the main thread.
         innermost_pid: the one that it has in its own pid namespace.
         shadow_stack: whether the processor guards its return addresses.
+        filtered: whether it may make only some system calls (seccomp).
         executable: as it sees it itself; empty if that cannot be read.
     """
 
@@ -27,6 +28,7 @@ class ProcessStatus:
     tracer: int
     innermost_pid: int
     shadow_stack: bool
+    filtered: bool
     executable: str
 
 
@@ -52,6 +54,7 @@ def read_process_status(pid: int) -> ProcessStatus:
         tracer=int(lines.get("TracerPid", "0")),
         innermost_pid=int(lines.get("NSpid", str(pid)).split()[-1]),
         shadow_stack="shstk" in lines.get("x86_Thread_features", "").split(),
+        filtered=lines.get("Seccomp", "0") != "0",
         executable=_executable(pid),
     )
 

@@ -63,12 +63,14 @@ class StoppedThread:
         thread: its number; that of the process for the main thread.
         memory: of its process, writable.
         at_stage: called at each of :data:`vramscope.injection.stages.STAGES`.
+        stack: addresses of its own stack; on another one (a signal handler's, a coroutine's) there
+            may be no room for a frame, and something else below it.
 
     Attributes:
         stopped_us: how long the thread stood or ran on our account, in us; an upper bound.
 
     Raises:
-        BadMoment: another one traces it.
+        BadMoment: another one traces it, or there is no room on its stack just now.
         InjectionError: ``permission``, ``gone``, ``busy`` (it does not stop), ``memory`` (no room
             on its stack) or ``failed``.
     """
@@ -80,11 +82,13 @@ class StoppedThread:
         machine: Machine,
         landings: Landings,
         at_stage: AtStage = no_stage,
+        stack: range | None = None,
     ) -> None:
         self._thread = thread
         self._memory = memory
         self._machine = machine
         self._landings = landings
+        self._stack = stack
         self._at_stage = at_stage
         self._state: ThreadState | None = None
         self._frame: SignalFrame | None = None
@@ -184,10 +188,20 @@ class StoppedThread:
                 frame = self._machine.frame(self._state, self._landings)
             except UnsupportedState as error:
                 raise InjectionError(str(error), "failed") from error
-            self.write(frame.address, frame.content)
+            self._write_frame(frame)
             self._frame = frame
             self._at_stage("framed")
         return self._state, self._frame
+
+    def _write_frame(self, frame: SignalFrame) -> None:
+        if self._stack is not None and frame.stack_pointer not in self._stack:
+            raise BadMoment("its main thread is on a stack that is not its own", "memory")
+        try:
+            self._memory.write(frame.address, frame.content)
+        except OSError as error:
+            # Deeper than ever: the kernel lets a stack grow for the thread itself, not for us.
+            reason = f"there is no room on the stack of its main thread ({error})"
+            raise BadMoment(reason, "memory") from error
 
     def _read_state(self) -> ThreadState:
         vectors: dict[int, bytes] = {}

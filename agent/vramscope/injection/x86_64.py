@@ -69,6 +69,7 @@ class X8664:
     page_places: Sequence[int] = (0x3AC0_0000_0000, 0x3AC8_0000_0000, 0x2EC0_0000_0000)
     number_of_mmap = 9
     number_of_memfd_create = 319
+    number_of_openat = 257
     number_of_close = 3
 
     def check(self, thread: int) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.attach_targets import COUNT, attach_target
 from vramscope.injection import InjectionError, inject
-from vramscope.injection.main_thread import MainThread, with_main_thread
+from vramscope.injection.main_thread import MainThread, stack_of, with_main_thread
+from vramscope.injection.mappings import Mapping
 from vramscope.injection.stopped_thread import BadMoment, StoppedThread
 
 
@@ -62,6 +63,18 @@ def test_becoming_another_program_in_the_middle(tmp_path: Path) -> None:
         with pytest.raises(InjectionError) as caught:
             inject(interpreter, COUNT)
         assert caught.value.kind == "gone"
+
+
+def test_a_stack_that_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
+    mappings = [
+        Mapping(0x1000, 0x2000, "rw-p", 0, "[heap]"),
+        Mapping(0x7FFF_0000_0000, 0x7FFF_0002_0000, "rw-p", 0, "[stack]"),
+    ]
+    stack = stack_of(mappings)
+    assert stack is not None
+    assert 0x7FFE_FFFF_0000 in stack  # it may have grown since
+    assert 0x1800 not in stack
+    assert stack_of(mappings[:1]) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")

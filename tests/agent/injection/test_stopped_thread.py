@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import struct
@@ -181,7 +182,34 @@ def has_no_rseq(pid: int) -> bool:
     return area == 0
 
 
-def test_a_stack_without_room_is_refused(waiting: AttachTarget) -> None:
+class NoRoom(TargetMemory):
+    """Memory below a stack that has not grown so far yet."""
+
+    def write(self, address: int, content: bytes) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize(
+    ("kind", "stack", "words"),
+    [(NoRoom, None, "no room on the stack"), (TargetMemory, range(1), "not its own")],
+)
+def test_where_a_frame_has_no_place_nothing_is_run(
+    kind: type[TargetMemory], stack: range | None, words: str, waiting: AttachTarget
+) -> None:
+    with kind(waiting.pid, writable=True) as memory:
+        landings = find_landings(memory, read_mappings(waiting.pid), MACHINE, "")
+
+        def work() -> None:
+            with StoppedThread(waiting.pid, memory, MACHINE, landings, stack=stack) as thread:
+                thread.system_call(MACHINE.number_of_close, (-1,))
+
+        with pytest.raises(BadMoment, match=words) as caught:
+            run_as_tracer(work)
+    assert caught.value.lasting.kind == "memory"
+    wait_until(lambda: read_process_status(waiting.pid).state == "S")
+
+
+def test_memory_that_is_not_mapped_is_refused(waiting: AttachTarget) -> None:
     with TargetMemory(waiting.pid, writable=True) as memory:
         landings = find_landings(memory, read_mappings(waiting.pid), MACHINE, "")
 
