@@ -12,7 +12,7 @@ import pytest
 from tests.support.attach_client import running
 from tests.support.attach_targets import COUNT, attach_target, wait_until
 from tests.support.interpreters import OfferedInterpreter, offered_interpreters
-from vramscope.injection import dump_main_thread, find_interpreter, inject
+from vramscope.injection import dump_main_thread, find_interpreter, inject, native_wait
 from vramscope.injection.process_status import read_process_status
 
 PYTHONS = [one for one in offered_interpreters() if one.version < (3, 14)]
@@ -23,7 +23,7 @@ def test_innermost_call_first_and_nothing_is_left_open(
     python: OfferedInterpreter, tmp_path: Path
 ) -> None:
     with attach_target(tmp_path, "waiting", "read", python.executable) as target:
-        wait_until(lambda: read_process_status(target.pid).state == "S")
+        wait_until(lambda: native_wait(target.pid).startswith("sleeping in read"))
         files = sorted(os.listdir(f"/proc/{target.pid}/fd"))
         text = dump_main_thread(target.interpreter)
         assert sorted(os.listdir(f"/proc/{target.pid}/fd")) == files
