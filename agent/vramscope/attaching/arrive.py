@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _OURS = ("vramscope", "vramscope_protocol", "vramscope_analysis", "msgspec", "websockets", "pynvml")
 _FORK_WAITS_S = 2.0
 _END_WAITS_S = 5.0
+_NO_THREAD = (
+    '{"ok": false, "message": "it can start no further thread: a limit is reached (ulimit -u, or '
+    'pids.max of its container), or it is about to end"}'
+)
 
 
 class FolderFinder:
@@ -44,27 +48,33 @@ class FolderFinder:
         return PathFinder.find_spec(name, self._folders, target)
 
 
-def arrive(path: str, folder: int) -> None:
+def arrive(path: str, folder: int, is_without_thread: object = False) -> None:
     """Take the request in a folder, if there still is one, and carry it out on a thread.
 
     Args:
         path: of the folder.
         folder: its descriptor; the caller closes it.
+        is_without_thread: whether none could be started, and this is the main one.
     """
     try:
         os.rename("request.json", "picked_up", src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         return  # given up meanwhile, or another arrival was quicker
-    settled = _delay_end()
+    if is_without_thread:
+        write(folder, "answer.json", _NO_THREAD)
+        return
     own = os.dup(folder)
+    settled = None
     try:
+        settled = _delay_end()
         threading.Thread(
             target=carry_out, args=(path, own, settled), name="vramscope-arrival", daemon=True
         ).start()
-    except BaseException:
-        settled()
+    except RuntimeError:
+        if settled is not None:
+            settled()
         os.close(own)
-        raise
+        write(folder, "answer.json", _NO_THREAD)
 
 
 def carry_out(path: str, folder: int, settled: Callable[[], None]) -> None:
@@ -89,7 +99,9 @@ def carry_out(path: str, folder: int, settled: Callable[[], None]) -> None:
             done()
 
         def answer(values: dict[str, Any]) -> None:
-            write(folder, "answer.json", values)
+            import json
+
+            write(folder, "answer.json", json.dumps(values))
             settled()
 
         if act is None:
@@ -199,14 +211,12 @@ def json_of(folder: int, name: str) -> Any:
         return json.load(file)
 
 
-def write(folder: int, name: str, values: dict[str, Any]) -> None:
-    """Write a JSON file that is there whole or not at all."""
-    import json
-
+def write(folder: int, name: str, text: str) -> None:
+    """Write a file that is there whole or not at all."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     file = os.open(f"{name}.new", flags, 0o600, dir_fd=folder)
-    with open(file, "w", encoding="utf-8") as text:
-        text.write(json.dumps(values))
+    with open(file, "w", encoding="utf-8") as written:
+        written.write(text)
     os.rename(f"{name}.new", name, src_dir_fd=folder, dst_dir_fd=folder)
 
 

@@ -8,29 +8,44 @@ from __future__ import annotations
 
 import os
 
-# ``threading`` first: Python takes the thread that imports it for the main one. A job that has
-# torch has it already. Names are reached through ``__import__``, because the job may have
-# functions of its own called ``exec`` or ``open`` in ``__main__``.
-_LINE = """try:
- __import__('threading')
- __import__('_thread').start_new_thread(__import__('builtins').exec,({code!a},{{}}))
+# Names are reached through ``__import__``, because the job may have functions of its own called
+# ``exec`` or ``open`` in ``__main__``.
+_LINE = """try:__import__('builtins').exec({code!a},{{}})
 except:pass
 """
 
+# ``threading`` first: Python takes the thread that imports it for the main one. A job that has
+# torch has it already.
+#
 # What is armed may run long after the client has given up and removed the folder, in /tmp, where
 # anybody can make another one of that name: only a folder that is this user's alone is read, by its
 # descriptor. And a fork inherits what is armed: only the process that was meant takes it.
-_ON_THE_THREAD = """try:
- import os
- f={folder!a};d=os.open(f,os.O_DIRECTORY|os.O_NOFOLLOW|os.O_CLOEXEC)
+#
+# Where no thread can be started, the answer that says so is written from here. And what a signal
+# handler of the job raises in these microseconds (Ctrl-C, a time limit) is the job's: it is raised
+# again, as the very object that it is, where the job goes on. By another thread, because it would
+# come at once, and be caught here.
+_CODE = """import threading,_thread
+def g(e=0):
  try:
-  s=os.fstat(d);n={{'__name__':'vramscope_arrive'}}
-  if os.getpid()=={pid} and s.st_uid==os.geteuid() and not s.st_mode&0o77:
-   o=lambda p,m:os.open(p,m,dir_fd=d)
-   with open('arrive.py',encoding='utf-8',opener=o) as s:exec(s.read(),n)
-   n['arrive'](f,d)
- finally:os.close(d)
-except:pass
+  import os
+  f={folder!a};d=os.open(f,os.O_DIRECTORY|os.O_NOFOLLOW|os.O_CLOEXEC)
+  try:
+   s=os.fstat(d);n={{'__name__':'vramscope_arrive'}}
+   if os.getpid()=={pid} and s.st_uid==os.geteuid() and not s.st_mode&63:
+    o=lambda p,m:os.open(p,m,dir_fd=d)
+    with open('arrive.py',encoding='utf-8',opener=o) as s:exec(s.read(),n)
+    n['arrive'](f,d,e)
+  finally:os.close(d)
+ except Exception:pass
+try:
+ try:_thread.start_new_thread(g,())
+ except RuntimeError:g(1)
+except BaseException as x:
+ import ctypes as c
+ y=type('',(type(x),),{{'__new__':lambda*_,x=x:x}})
+ t=c.c_ulong(_thread.get_ident()),c.py_object(y)
+ _thread.start_new_thread(c.pythonapi.PyThreadState_SetAsyncExc,t)
 """
 
 
@@ -41,5 +56,5 @@ def injected_line(folder: str, pid: int) -> bytes:
         folder: of the request, as the process sees it.
         pid: of the process, as it sees it itself.
     """
-    code = _ON_THE_THREAD.format(folder=os.fspath(folder), pid=pid)
+    code = _CODE.format(folder=os.fspath(folder), pid=pid)
     return _LINE.format(code=code).encode("ascii")

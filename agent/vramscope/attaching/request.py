@@ -28,6 +28,7 @@ _PLACES: Final = ("/tmp", "/dev/shm")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCK: Final = "client.lock"
+_MAX_PLACE: Final = 150
 
 
 class Request:
@@ -168,8 +169,10 @@ class Request:
             path = os.readlink(f"/proc/{self._process.pid}/cwd")
         except OSError:
             return []
-        # Below another root the link reads differently from what the process would call it.
-        return [path] if path.startswith("/") and self._process.same_root else []
+        # Below another root the link reads differently from what the process would call it. And
+        # the line that names it has to be short.
+        fits = path.startswith("/") and path.isascii() and len(path) <= _MAX_PLACE
+        return [path] if fits and self._process.same_root else []
 
     def _open_private(self) -> int:
         folder = os.open(self._name, _FOLDER, dir_fd=self._place)

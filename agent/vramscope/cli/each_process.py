@@ -35,7 +35,8 @@ def for_each_process(
         as_json: print what came of it as JSON, on standard output.
 
     Returns:
-        Exit code: 0 when it was done to all, 1 when one refused or failed, 2 when one is none.
+        Exit code: 0 when it was done to all, 1 when one refused or failed, 2 when one is none,
+        130 when the user has interrupted it: what was not begun is left out.
     """
     results: list[dict[str, Any]] = []
     code = 0
@@ -50,8 +51,11 @@ def for_each_process(
                 print(f"    {_printable(line)}", file=sys.stderr)
             continue
         except KeyboardInterrupt:
-            write_line(f"given up: process {pid} is not waited for any more")
-            return _INTERRUPTED
+            code = _INTERRUPTED
+            message = f"given up: process {pid} is not waited for any more"
+            results.append({"pid": pid, "ok": False, "kind": "interrupted", "message": message})
+            write_line(message)
+            break
         results.append(msgspec.to_builtins(outcome))
         if not as_json:
             print(_printable(text_of(outcome)), flush=True)

@@ -67,6 +67,27 @@ def test_a_request_is_carried_out_on_a_named_daemon_thread(
     assert request.is_picked_up()
 
 
+@pytest.mark.parametrize("is_main", [True, False])
+def test_a_process_that_can_start_no_thread_says_so(
+    make: Callable[..., Request], monkeypatch: pytest.MonkeyPatch, is_main: bool
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    if not is_main:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    request = make(action="attach")
+    descriptors = len(os.listdir("/proc/self/fd"))
+    folder = os.open(request.folder, FOLDER)
+    arrive.arrive(request.folder, folder, is_main)
+    os.close(folder)
+    answer = request.answer()
+    assert answer is not None
+    assert not answer.ok
+    assert "it can start no further thread" in answer.message
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
 def test_a_request_that_was_cancelled_or_is_gone_is_not_carried_out(
     make: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:

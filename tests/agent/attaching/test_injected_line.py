@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import _thread
 import os
 import subprocess
 import sys
@@ -37,7 +38,7 @@ def run(line: bytes, mark: Path) -> subprocess.CompletedProcess[str]:
 def test_it_runs_the_folders_program_and_leaves_no_name(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     (tmp_path / "arrive.py").write_text(
-        f"def arrive(folder, descriptor):\n    open({str(mark)!r}, 'w').write(folder)\n"
+        f"def arrive(folder, descriptor, error):\n    open({str(mark)!r}, 'w').write(folder)\n"
     )
     ended = run(injected_line(str(tmp_path), PID), mark)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -61,12 +62,10 @@ def test_nothing_comes_out_when_the_folder_is_gone_or_wrong(
 )
 def test_any_folder_can_be_named(folder: str) -> None:
     line = injected_line(folder, PID)
-    started: list[object] = []
-    fake = type("m", (), {"start_new_thread": lambda code, args: started.append(args[0])})
-    names: dict[str, object] = {"__builtins__": {"__import__": lambda name: fake}}
-    fake.exec = None  # type: ignore[attr-defined]
-    exec(line, names)
-    assert f" f={folder!a};" in str(started[0])
+    executed: list[str] = []
+    fake = SimpleNamespace(exec=lambda code, names: executed.append(code))
+    exec(line, {"__builtins__": {"__import__": lambda name: fake}})
+    assert f" f={folder!a};" in executed[0]
     assert len(line) < 1024
 
 
@@ -74,7 +73,7 @@ def test_the_thread_that_is_first_to_import_threading_is_the_main_one(tmp_path: 
     # Python up to 3.12 would otherwise take the thread of the arrival for the main one.
     mark = tmp_path / "mark"
     (tmp_path / "arrive.py").write_text(
-        f"def arrive(f, d):\n    import threading\n    open({str(mark)!r}, 'w').close()\n"
+        f"def arrive(f, d, e):\n    import threading\n    open({str(mark)!r}, 'w').close()\n"
     )
     script = RUNS_IT.format(mark=str(mark)).replace(
         "import os, sys, threading\n", "import os, sys\n", 1
@@ -88,8 +87,9 @@ def test_the_thread_that_is_first_to_import_threading_is_the_main_one(tmp_path: 
 
 def run_as_the_thread_would(line: bytes) -> None:
     """Run here what the line starts a thread for."""
-    fake = SimpleNamespace(start_new_thread=lambda run, arguments: run(*arguments), exec=exec)
-    exec(line, {"__builtins__": {"__import__": lambda name: fake}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_thread, "start_new_thread", lambda run, arguments: run(*arguments))
+        exec(line, {})
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o700)
     mark = str(tmp_path / "mark")
-    (folder / "arrive.py").write_text(f"def arrive(f, d):\n    open({mark!r}, 'w').close()\n")
+    (folder / "arrive.py").write_text(f"def arrive(f, d, e):\n    open({mark!r}, 'w').close()\n")
     return folder
 
 
@@ -121,3 +121,49 @@ def test_only_a_folder_that_is_this_users_alone_is_read(folder: Path, whose: str
 def test_a_child_that_was_forked_with_the_line_armed_leaves_it_to_its_parent(folder: Path) -> None:
     run_as_the_thread_would(injected_line(str(folder), os.getppid()))
     assert not folder.with_name("mark").exists()
+
+
+def test_without_a_thread_the_folders_program_is_told(folder: Path) -> None:
+    (folder / "arrive.py").write_text(
+        "def arrive(f, d, e):\n    open(f + '/../' + str(e), 'w').close()"
+    )
+
+    def refuse(run: object, arguments: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_thread, "start_new_thread", refuse)
+        exec(injected_line(str(folder), os.getpid()), {})
+    assert folder.with_name("1").exists()
+
+
+RAISED_BY_A_HANDLER = """
+import _thread, sys, time
+class TimeLimit(Exception):
+    def __init__(self, seconds, words): super().__init__(words)
+line = bytes.fromhex(sys.argv[1])
+start = _thread.start_new_thread
+for raised in (KeyboardInterrupt(), TimeLimit(3, "late")):
+    def interrupted(*_):
+        _thread.start_new_thread = start
+        raise raised
+    _thread.start_new_thread = interrupted
+    try:
+        exec(line, {})
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            time.sleep(0.001)
+        print("nothing was raised")
+    except BaseException as error:
+        print(error is raised, type(error).__name__)
+time.sleep(0.1)
+print("no more")
+"""
+
+
+def test_what_a_handler_of_the_job_raises_in_it_is_raised_in_the_job(tmp_path: Path) -> None:
+    line = injected_line(str(tmp_path), PID)
+    command = [sys.executable, "-c", RAISED_BY_A_HANDLER, line.hex()]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == ["True KeyboardInterrupt", "True TimeLimit", "no more"]

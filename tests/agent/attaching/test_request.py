@@ -123,6 +123,17 @@ def test_a_full_disk_is_no_place(
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
+@pytest.mark.parametrize("name", ["x" * 200, "ü"])
+def test_a_working_folder_that_the_line_cannot_name_is_no_place(
+    here: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    monkeypatch.setattr(request_module, "_PLACES", ("/nowhere",))
+    with pytest.raises(AttachError, match="share no folder"):
+        Request(here, {}, {})
+
+
 def test_without_any_place_the_reason_is_told(
     here: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,13 @@ def test_an_interrupt_ends_all_of_it(capsys: pytest.CaptureFixture[str]) -> None
     assert (out, err) == ("", "vramscope: given up: process 3 is not waited for any more\n")
 
 
+def test_an_interrupt_is_told_to_programs_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert for_each_process([10, 3, 11], do, text_of, as_json=True) == 130
+    results = json.loads(capsys.readouterr().out)
+    assert [(one["pid"], one["ok"]) for one in results] == [(10, True), (3, False)]
+    assert results[1]["kind"] == "interrupted"
+
+
 def test_numbers_and_seconds_are_checked() -> None:
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_process_options(parser)
