@@ -100,7 +100,7 @@ def read_registers(thread: int, regset: int) -> bytes | None:
     Raises:
         ThreadGone: it has ended.
     """
-    buffer = _buffer()
+    buffer = ctypes.create_string_buffer(_LARGEST_REGSET)
     vector = _Vector(ctypes.addressof(buffer), _LARGEST_REGSET)
     try:
         _traced_request(_GETREGSET, thread, regset, ctypes.addressof(vector))
@@ -206,11 +206,6 @@ def _libc_ptrace() -> Callable[..., int]:
     function.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
     function.restype = ctypes.c_long
     return function  # type: ignore[no-any-return]
-
-
-@functools.cache
-def _buffer() -> ctypes.Array[ctypes.c_char]:
-    return ctypes.create_string_buffer(_LARGEST_REGSET)
 
 
 def _request(request: int, thread: int, address: int = 0, data: int = 0) -> None:

@@ -23,9 +23,6 @@ _FIRST_OF_ALL: Final = -20
 """Nice value; of this thread only, for as long as it lives."""
 
 
-_one_at_a_time = threading.Lock()
-
-
 def run_as_tracer(work: Callable[[], _T]) -> _T:
     """Run something on a thread of its own, and hand on its result or its exception.
 
@@ -34,11 +31,8 @@ def run_as_tracer(work: Callable[[], _T]) -> _T:
     """
     tracer = _Tracer(work)
     thread = threading.Thread(target=tracer.run, name="vramscope-injection")
-    # With two of them in one process, vector registers were read wrong (seen on two H200 within
-    # ten rounds), and putting those back kills a job.
-    with _one_at_a_time:
-        thread.start()
-        thread.join()
+    thread.start()
+    thread.join()
     return tracer.outcome()
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -47,6 +50,36 @@ def test_registers_and_mask_are_what_was_written(child: subprocess.Popen[str]) -
 
     run_as_tracer(work)
     wait_until(lambda: read_process_status(child.pid).state == "S")
+
+
+def test_two_tracers_at_once_never_read_each_others_registers() -> None:
+    def work(pid: int, read_first: threading.Barrier, results: list[set[bytes | None]]) -> None:
+        ptrace.seize(pid)
+        ptrace.interrupt(pid)
+        assert ptrace.wait_for_stop(pid, 10) == ptrace.Stop("event")
+        read_first.wait(10)
+        results.append({ptrace.read_registers(pid, ptrace.NT_PRSTATUS) for _ in range(2000)})
+        ptrace.detach(pid)
+
+    results: list[set[bytes | None]] = []
+    together = threading.Barrier(2)
+    command = [sys.executable, "-c", PAUSE]
+    with (
+        subprocess.Popen(command, stdout=subprocess.DEVNULL) as one,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL) as other,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        tracers = [
+            pool.submit(run_as_tracer, functools.partial(work, child.pid, together, results))
+            for child in (one, other)
+        ]
+        for tracer in tracers:
+            tracer.result(60)
+        one.kill()
+        other.kill()
+    first, second = results
+    assert (len(first), len(second)) == (1, 1)
+    assert first != second
 
 
 def test_a_signal_is_seen_and_handed_on(child: subprocess.Popen[str]) -> None:
