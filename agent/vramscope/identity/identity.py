@@ -84,7 +84,7 @@ def identify(
     placement = _placement(variables, group)
     key = launch_id or _key(variables, placement, group, parent)
     script_name = os.path.basename(script if script is not None else _main_script())
-    run_name = name or os.path.splitext(script_name)[0] or "python"
+    run_name = name or _without_ending(script_name) or "python"
     if name is None and parent is not None and parent.key == key:
         run_name = parent.run_name
     # A file name may hold bytes that are no text.
@@ -112,6 +112,12 @@ def identify(
         launcher=placement.launcher,
         job=scheduler_job(variables),
     )
+
+
+def _without_ending(script: str) -> str:
+    """A module has dots in its name and no ending: ``pkg.train`` stays what it is."""
+    stem, ending = os.path.splitext(script)
+    return stem if ending in (".py", ".pyc", ".pyw", ".pyz") else script
 
 
 def _placement(variables: Mapping[str, str], group: ProcessGroup | None) -> Placement:

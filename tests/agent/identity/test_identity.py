@@ -110,6 +110,7 @@ def test_of_the_script_only_its_file_name_is_told() -> None:
     identity = identify(script="/home/me/secret-project/train.py", environ={})
     assert (identity.script, identity.run_name) == ("train.py", "train")
     assert identify(script="", environ={}).run_name == "python"
+    assert identify(script="pkg.train", environ={}).run_name == "pkg.train"
     assert (identity.pid, set(identity.software)) == (os.getpid(), {"vramscope", "python"})
 
 
