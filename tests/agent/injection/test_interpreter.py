@@ -67,6 +67,8 @@ def test_an_old_python() -> None:
     if not old:
         pytest.skip("no Python older than 3.10 here")
     with running(old[0], "-c", "input()") as pid:
+        # Until its libraries are there it shows no Python at all.
+        wait_until(lambda: refusal(pid)[0] == "version")
         kind, reason = refusal(pid)
         assert (kind, "3.10 is the oldest" in reason) == ("version", True)
 
