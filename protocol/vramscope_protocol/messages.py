@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from vramscope_protocol.account import AgentAccount, MemoryPart, ProcessMemory
 from vramscope_protocol.columns import TypeCode
 from vramscope_protocol.commands import CommandState, Receipt
 from vramscope_protocol.integers import Count, Int64, Seq
@@ -173,6 +174,11 @@ class AgentStatus(Message, tag="agent_status"):
     guard_errors: Count = 0
     notes: list[str] = field(default_factory=list[str])
     """What is degraded, in words: "NVML not found", "sampling paused while ..."."""
+    account: AgentAccount | None = None
+    processes: list[ProcessMemory] = field(default_factory=list[ProcessMemory])
+    """Processes on the device, this one included; empty where they are not known."""
+    outside: list[MemoryPart] = field(default_factory=list[MemoryPart])
+    """What this process uses outside of PyTorch's allocator, as far as it has a name."""
 
 
 class Goodbye(Message, tag="goodbye"):

@@ -9,6 +9,7 @@ import pytest
 
 from vramscope_frontend import STATIC_DIR
 from vramscope_protocol import live
+from vramscope_protocol.account import AgentAccount, MemoryPart, ProcessMemory
 from vramscope_protocol.commands import COMMANDS, Receipt
 from vramscope_protocol.messages import AgentStatus, DeviceInfo
 from vramscope_protocol.series import SERIES
@@ -27,6 +28,9 @@ STRUCTS = [
     live.Result,
     DeviceInfo,
     AgentStatus,
+    AgentAccount,
+    ProcessMemory,
+    MemoryPart,
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from vramscope_protocol import codec, errors, live, messages
+from vramscope_protocol import account, codec, errors, live, messages
 from vramscope_protocol.commands import COMMANDS, Receipt
 from vramscope_protocol.errors import CLOSE_CODES, PERMANENT
 from vramscope_protocol.session import State
@@ -74,6 +74,9 @@ def test_message(struct: type[msgspec.Struct], direction: str) -> None:
         messages.RankInfo,
         messages.DeviceInfo,
         messages.Field,
+        account.AgentAccount,
+        account.ProcessMemory,
+        account.MemoryPart,
         Receipt,
         live.ErrorBody,
     ],

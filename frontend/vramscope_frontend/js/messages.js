@@ -134,8 +134,14 @@
  */
 /**
  * What watching costs; fields with their default may be left out.
- * @typedef {{rate_hz: number, cost_fraction: number, outbox_bytes?: number, spool_bytes?: number, guard_errors?: number, notes?: string[]}} AgentStatus
+ * @typedef {{rate_hz: number, cost_fraction: number, outbox_bytes?: number, spool_bytes?: number, guard_errors?: number, notes?: string[], account?: AgentAccount | null, processes?: ProcessMemory[], outside?: MemoryPart[]}} AgentStatus
  */
+/**
+ * What the agent has cost and done since attach; fields with their default may be left out.
+ * @typedef {{elapsed_us?: number, cpu_us?: Record<string, number>, turns?: number, gil_us?: number | null, samples?: number, sent_bytes?: number, queued_messages?: number, wanted_rate_hz?: number, budget_fraction?: number, lost?: Record<string, number>, errors?: Record<string, number>}} AgentAccount
+ */
+/** @typedef {{pid: number, command?: string, bytes?: number | null}} ProcessMemory */
+/** @typedef {{name: string, bytes: number, how?: string}} MemoryPart */
 /** @typedef {{time_ns: number, rank: number | null, step: number | null, kind: string, text: string, data: Record<string, any>}} RunEvent */
 /** @typedef {"queued" | "prepared" | "running" | "done" | "failed" | "refused" | "expired"} CommandState */
 

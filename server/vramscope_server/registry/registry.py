@@ -181,6 +181,8 @@ class Registry:
         rank = self._streams[uid]
         rank.seen(self._clock_ns())
         payload: dict[str, Any] = msgspec.structs.asdict(status)
+        for part in ("account", "processes", "outside"):
+            payload[part] = msgspec.to_builtins(payload[part])
         rank.status = payload
         return payload
 
