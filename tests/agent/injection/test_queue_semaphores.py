@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +21,49 @@ from vramscope.injection.queue_semaphores import QueueSemaphores
 PYTHONS = [one for one in offered_interpreters() if one.version < (3, 14)]
 WITH_SEMAPHORE = [one for one in PYTHONS if one.version < (3, 13)]
 
-ALWAYS_AT_ITS_QUEUE = """
-import ctypes
+# A thread that only puts calls into the queue, and then the main thread, which also takes them out.
+AT_ITS_QUEUE = """
+import ctypes, threading
 nothing = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: 0)
 add = ctypes.pythonapi.Py_AddPendingCall
+is_enough = threading.Event()
+def fill():
+    while not is_enough.is_set():
+        add(nothing, None)
+filler = threading.Thread(target=fill)
 print("ready", flush=True)
+input()
+filler.start()
+print(filler.native_id, flush=True)
+input()
+is_enough.set()
+filler.join()
+print("room again", flush=True)
 while True:
     for _ in range(20):
         add(nothing, None)
 """
+
+
+def waits_at(thread: int) -> int | None:
+    """Address of what a thread waits for in the kernel, if it does."""
+    call = Path(f"/proc/{thread}/syscall").read_text(encoding="ascii").split()
+    return int(call[1], 16) if len(call) > 1 else None
+
+
+@contextlib.contextmanager
+def stopped_while(pid: int, is_so: Callable[[], bool]) -> Iterator[None]:
+    """A process that stands still, as by Ctrl-Z, at a moment at which something is so."""
+    try:
+        while True:
+            os.kill(pid, signal.SIGSTOP)
+            wait_until(lambda: read_process_status(pid).state == "T")
+            if is_so():
+                break
+            os.kill(pid, signal.SIGCONT)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)
@@ -39,17 +77,28 @@ def test_there_are_few_and_they_are_free(python: OfferedInterpreter, tmp_path: P
 
 
 @pytest.mark.parametrize("python", WITH_SEMAPHORE, ids=str)
-def test_one_of_them_is_held_by_a_process_at_its_queue(python: OfferedInterpreter) -> None:
-    with running(str(python.executable), "-c", ALWAYS_AT_ITS_QUEUE) as job:
+def test_who_comes_to_the_queue_waits_for_one_of_them(python: OfferedInterpreter) -> None:
+    # The lock is held for nanoseconds, too short to be seen: so it is taken away from the process.
+    with running(str(python.executable), "-c", AT_ITS_QUEUE) as job:
+        assert job.stdin is not None
+        assert job.stdout is not None
         target = find_interpreter(job.pid)
-        with TargetMemory(target.pid) as memory:
+        with TargetMemory(target.pid, writable=True) as memory:
             found = QueueSemaphores(memory, target)
-            wait_until(found.are_held)
-            wait_until(lambda: not found.are_held())
+            print(file=job.stdin, flush=True)
+            thread = int(job.stdout.readline())
+            with stopped_while(target.pid, lambda: not found.are_held()):
+                for address in found.addresses:
+                    memory.write(address, b"\0")
+            wait_until(lambda: waits_at(thread) in found.addresses)
+            with stopped_while(target.pid, found.are_held):
+                for address in found.addresses:
+                    memory.write(address, b"\1")
+        print(file=job.stdin, flush=True)
+        assert job.stdout.readline() == "room again\n"
         for _ in range(50):
             inject(target, b"pass\n")
         inject(target, b"print('still here', flush=True)\n")
-        assert job.stdout is not None
         assert job.stdout.readline() == "still here\n"
 
 
