@@ -43,6 +43,7 @@ from vramscope_protocol.messages import (
 # Of the time to stop: for the sampler's last rows.
 _SAMPLER_SHARE: Final = 0.3
 _RENEW_INTERVAL_S: Final = 5.0
+_SUPERSEDED: Final = "its own processes are the ranks of this run"
 _NOTEBOOK_EXTENSION: Final = "vramscope.notebook.extension"
 
 
@@ -53,8 +54,8 @@ class Agent:
         config: options.
         identities: who this process is, as far as it is known.
         observe: makes the part that reads the device; replaced in tests.
-        on_superseded: called, on a thread of its own, when a process that this one started
-            turns out to be the rank that this one seemed to be.
+        on_superseded: called with the reason, on a thread of its own, when a process that this
+            one started turns out to be the rank that this one seemed to be.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Agent:
         config: Config,
         identities: IdentitySource,
         observe: Callable[..., Observer] = Observer,
-        on_superseded: Callable[[], None] | None = None,
+        on_superseded: Callable[[str], object] | None = None,
     ) -> None:
         self.config = config
         self.notices = Notices()
@@ -73,6 +74,7 @@ class Agent:
         self._is_started = False
         self._is_stopped = False
         self._is_superseded = False
+        self._has_claimed_seat = False
         self._cancelled = threading.Event()
         self._welcome = threading.Event()
         self._server: Target | None = None
@@ -131,6 +133,9 @@ class Agent:
         self._cancelled.set()
         with guarded("identity"):
             self._identities.remove()
+        with guarded("successor"):
+            if self._has_new_successor():
+                reason, why = None, _SUPERSEDED
         with guarded("stop"):
             self.observer.stop(total_s * _SAMPLER_SHARE)
         with self._state_lock:  # not while the process changes over to another stream
@@ -243,13 +248,31 @@ class Agent:
         self._closer.start()
 
     def _look_for_successor(self) -> None:
-        """A process that starts ranks is none of them, once one of them has its number."""
+        if not self._has_new_successor():
+            return
+
+        def leave() -> None:
+            if self._on_superseded is not None:
+                self._on_superseded(_SUPERSEDED)
+
+        # Not here: the thread would wait for itself to end.
+        threading.Thread(target=leave, name="vramscope-closer", daemon=True).start()
+
+    def _has_new_successor(self) -> bool:
+        """A process that starts ranks is none of them, once one of them has its number; once."""
         may_be = self._on_superseded is not None and not self.identity.launcher
         if not may_be or self._is_superseded or not is_seat_claimed():
-            return
+            return False
         self._is_superseded = True
-        # Not here: the thread would wait for itself to end.
-        threading.Thread(target=self._on_superseded, name="vramscope-closer", daemon=True).start()
+        return True
+
+    def _claim_seat(self) -> None:
+        """Once: what is said again after the parent has left, nobody takes away."""
+        if self._has_claimed_seat:
+            return
+        with contextlib.suppress(OSError):  # then the parent stays, and is seen to do nothing
+            claim_seat(parent_pid() or os.getppid())
+            self._has_claimed_seat = True
 
     def _facts(self) -> tuple[list[DeviceInfo], dict[str, str]]:
         """What a registration tells that may change later."""
@@ -267,8 +290,7 @@ class Agent:
                     delivery.identity = replace(self._identities.renew(), stream=stream)
             identity = delivery.identity
         if identity.launcher == "spawn" and identity.rank == 0:
-            with contextlib.suppress(OSError):  # then the parent stays, and is seen to do nothing
-                claim_seat(parent_pid() or os.getppid())
+            self._claim_seat()
         # Late on purpose, on the transport thread: it reads the disk.
         remove_stale_spools(os.fspath(self.config.spool_dir))
         self._told = devices, software = self._facts()

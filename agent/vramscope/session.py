@@ -143,10 +143,10 @@ class Session:
             bequeath(Inheritance(agent.config, identity.run_name, identity.key))
             self._has_heirs = True
 
-    def leave_to_child(self) -> None:
+    def leave_to_child(self, why: str) -> None:
         """Stop watching: the rank that this process seemed to be is one that it started."""
         self._has_heirs = False  # it may start more of them
-        self._end(None, "its own processes are the ranks of this run")
+        self._end(None, why)
 
     def _identity_now(self) -> Identity | None:
         agent = self._agent
@@ -223,7 +223,7 @@ def start_session(
         current.session_or(lambda: open_session_with(config, script, left))
 
     identities = IdentitySource(config.run, config.launch_id, script, parent, before, open_in_child)
-    agent = Agent(config, identities, on_superseded=lambda: session.leave_to_child())
+    agent = Agent(config, identities, on_superseded=lambda why: session.leave_to_child(why))
     session = Session(agent)
     session.start()
     return session

@@ -286,7 +286,7 @@ def test_who_started_the_rank_that_it_seemed_to_be_leaves_once(
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     superseded = threading.Event()
-    agent, _ = numbered(server, tmp_path, on_superseded=superseded.set)
+    agent, _ = numbered(server, tmp_path, on_superseded=lambda _: superseded.set())
     agent.start()
     server.wait_for(lambda s: s.of_type(Register))
     tick(agent)
@@ -303,13 +303,45 @@ def test_who_started_the_rank_that_it_seemed_to_be_leaves_once(
     assert (server.goodbye.reason, server.goodbye.text) == ("detach", "they are the ranks")
 
 
+def test_who_ends_right_after_its_rank_0_has_come_is_no_rank_either(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    agent, _ = numbered(server, tmp_path, on_superseded=lambda _: None)
+    agent.start()
+    server.wait_for(lambda s: s.of_type(Register))
+    claim_seat(os.getpid())
+    assert agent.stop(Ending(exit_code=0), timeout_s=10)
+    assert server.goodbye is not None
+    assert (server.goodbye.reason, server.goodbye.exit_code) == ("detach", None)
+    assert list((tmp_path / "vramscope").glob("rank0-*")) == []
+
+
+def test_rank_0_tells_its_parent_once_however_often_it_connects(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    agent, numbers = numbered(server, tmp_path)
+    numbers.become(0, 2, launcher="spawn")
+    agent.start()
+    server.wait_for(lambda s: s.of_type(Register))
+    # As the parent does, which is not there any more for a second one.
+    (told,) = (tmp_path / "vramscope").glob("rank0-*")
+    told.unlink()
+    numbers.become(0, 2, launcher="spawn", local_rank=1)
+    tick(agent)
+    server.wait_for(lambda s: len(s.of_type(Register)) == 2)
+    assert agent.stop(timeout_s=10)
+    assert list((tmp_path / "vramscope").glob("rank0-*")) == []
+
+
 def test_it_does_not_come_to_a_server_after_the_rank_itself(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     claim_seat(os.getpid())
     superseded = threading.Event()
-    agent, _ = numbered(server, tmp_path, on_superseded=superseded.set)
+    agent, _ = numbered(server, tmp_path, on_superseded=lambda _: superseded.set())
     agent.start()
     assert superseded.wait(10)
     assert agent.stop(timeout_s=10)

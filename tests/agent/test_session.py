@@ -150,12 +150,12 @@ def test_who_leaves_its_rank_to_a_child_lets_further_children_inherit(
     session = attach(server, tmp_path, "the run")
     session.bequeath()
     server.wait_for(lambda s: s.of_type(Register))
-    session.leave_to_child()
+    session.leave_to_child("they are the ranks")
     assert not session.is_active
     assert inherited() is not None
     assert server.goodbye is not None
     assert server.goodbye.reason == "detach"
-    assert server.goodbye.text == "its own processes are the ranks of this run"
+    assert server.goodbye.text == "they are the ranks"
     disinherit()
 
 

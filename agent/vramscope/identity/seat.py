@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
+from typing import Final
 
 from vramscope.identity.process_life import life_of, own_life, short_name
 from vramscope.local.runtime_file import runtime_folder
 from vramscope.private_folder import make_private_folder
+
+_PREFIX: Final = "rank0-"
+_ABANDONED_AFTER_S: Final = 3600.0
+"""Parents look every second: who has not by then was killed, or is not watched any more."""
 
 
 def claim_seat(parent_pid: int) -> None:
@@ -23,6 +29,7 @@ def claim_seat(parent_pid: int) -> None:
     """
     path = _path(life_of(parent_pid))
     make_private_folder(str(path.parent))
+    _remove_abandoned(path.parent)
     path.touch(mode=0o600)
 
 
@@ -36,5 +43,12 @@ def is_seat_claimed() -> bool:
     return True
 
 
+def _remove_abandoned(folder: Path) -> None:
+    for path in folder.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.lstat().st_mtime > _ABANDONED_AFTER_S:
+                path.unlink()
+
+
 def _path(life: str) -> Path:
-    return runtime_folder() / f"rank0-{short_name(life)}"
+    return runtime_folder() / f"{_PREFIX}{short_name(life)}"

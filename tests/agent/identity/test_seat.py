@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,18 @@ def test_a_child_tells_its_parent_once_that_it_is_rank_0(runtime_folder: Path) -
 def test_the_seat_of_another_process_is_not_ours() -> None:
     claim_seat(os.getppid())
     assert not is_seat_claimed()
+
+
+def test_what_nobody_took_away_goes_with_a_later_claim(runtime_folder: Path) -> None:
+    claim_seat(os.getppid())
+    (abandoned,) = runtime_folder.iterdir()
+    long_ago_s = time.time() - 7200
+    os.utime(abandoned, (long_ago_s, long_ago_s))
+    claim_seat(os.getpid())
+    claim_seat(os.getpid())
+    (left,) = runtime_folder.iterdir()
+    assert left != abandoned
+    assert is_seat_claimed()
 
 
 def test_a_folder_of_others_is_not_written_to(runtime_folder: Path) -> None:
