@@ -110,6 +110,8 @@ export const api = {
   events: async (run) => (await call(`${runPath(run)}/events${query({ limit: 500, without: "phase" })}`)).events,
   /** @param {string} run @param {number} rank @returns {Promise<import("./messages.js").RunEvent[]>} */
   phases: async (run, rank) => (await call(`${runPath(run)}/events${query({ limit: 2000, kind: "phase", rank })}`)).events,
+  /** @param {string} run @param {AbortSignal} [signal] @returns {Promise<import("./messages.js").SnapshotInfo[]>} */
+  snapshots: async (run, signal) => (await call(`${runPath(run)}/snapshots`, { signal })).snapshots,
   /** @returns {Promise<{jobs: import("./messages.js").MachineJob[], taken_ns: number}>} */
   machineJobs: () => call("/api/v1/machine/jobs"),
   /** @param {string} run @returns {Promise<Command[]>} */

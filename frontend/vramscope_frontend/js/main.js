@@ -63,8 +63,8 @@ const app = {
 
 /** @param {import("./router.js").Place} place */
 function open(place) {
-  if (page instanceof RunPage && place.run === page.id && place.page !== "runs") {
-    page.open(place.page);
+  if (page instanceof RunPage && place.run === page.id && place.page !== "runs" && place.page !== "missing") {
+    page.open(place.page, place.snapshot);
     return;
   }
   page?.close();
@@ -79,7 +79,7 @@ function open(place) {
     return;
   }
   fill(root, page.element);
-  if (page instanceof RunPage) page.open(place.page);
+  if (page instanceof RunPage) page.open(place.page, place.snapshot);
 }
 
 /** @param {string} text */
@@ -145,7 +145,7 @@ async function start() {
   router.start();
   listenForShortcuts({ onKey, onGo: (letter) => goTo(app, page, letter) });
   onThemeChange(() => {
-    if (page instanceof RunPage && page.view instanceof Overview) page.view.memory.themeChanged();
+    if (page instanceof RunPage) page.themeChanged();
     changed();
   });
 }

@@ -2,8 +2,8 @@
 
 import { framed, unframed } from "./frame.js";
 
-/** @typedef {"runs" | "overview" | "ranks" | "commands" | "about" | "missing"} PageName */
-/** @typedef {{page: PageName, run: string | null, view: URLSearchParams}} Place */
+/** @typedef {"runs" | "overview" | "ranks" | "map" | "snapshots" | "snapshot" | "commands" | "about" | "missing"} PageName */
+/** @typedef {{page: PageName, run: string | null, snapshot: string | null, view: URLSearchParams}} Place */
 
 /**
  * @param {string} pathname
@@ -13,29 +13,38 @@ import { framed, unframed } from "./frame.js";
 export function placeOf(pathname, search) {
   const view = new URLSearchParams(search);
   const parts = pathname.split("/").filter(Boolean);
-  if (parts.length === 0) return { page: "runs", run: null, view };
-  if (parts[0] !== "runs" || parts.length > 3) return { page: "missing", run: null, view };
-  if (parts.length === 1) return { page: "runs", run: null, view };
+  const nowhere = { run: null, snapshot: null, view };
+  if (parts.length === 0) return { page: "runs", ...nowhere };
+  if (parts[0] !== "runs" || parts.length > 4) return { page: "missing", ...nowhere };
+  if (parts.length === 1) return { page: "runs", ...nowhere };
   const run = decodeURIComponent(parts[1]);
+  if (parts.length === 4) {
+    const snapshot = decodeURIComponent(parts[3]);
+    return parts[2] === "snapshots" ? { page: "snapshot", run, snapshot, view } : { page: "missing", run, snapshot: null, view };
+  }
   switch (parts[2]) {
     case undefined:
-      return { page: "overview", run, view };
+      return { page: "overview", run, snapshot: null, view };
     case "ranks":
+    case "map":
+    case "snapshots":
     case "commands":
     case "about":
-      return { page: parts[2], run, view };
+      return { page: parts[2], run, snapshot: null, view };
     default:
-      return { page: "missing", run, view };
+      return { page: "missing", run, snapshot: null, view };
   }
 }
 
 /**
  * @param {PageName} page
  * @param {string | null} [run]
+ * @param {string | null} [snapshot] of the page of one snapshot
  */
-export function pathOf(page, run = null) {
+export function pathOf(page, run = null, snapshot = null) {
   if (page === "runs" || run === null) return "/";
   const base = `/runs/${encodeURIComponent(run)}`;
+  if (page === "snapshot") return snapshot === null ? `${base}/snapshots` : `${base}/snapshots/${encodeURIComponent(snapshot)}`;
   return page === "overview" ? base : `${base}/${page}`;
 }
 

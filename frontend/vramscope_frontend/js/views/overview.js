@@ -46,6 +46,10 @@ export class Overview {
     this.memory.close();
   }
 
+  themeChanged() {
+    this.memory.themeChanged();
+  }
+
   get shownRank() {
     return this.memory.view.rank;
   }

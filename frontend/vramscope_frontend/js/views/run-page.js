@@ -12,12 +12,26 @@ import { verdictOf } from "../verdict.js";
 import { About } from "./about.js";
 import { Commands } from "./commands.js";
 import { Overview } from "./overview.js";
+import { MemoryMap } from "./map.js";
 import { failedPart } from "./parts.js";
 import { Ranks } from "./ranks.js";
+import { Snapshot } from "./snapshot.js";
+import { Snapshots } from "./snapshots.js";
 import { VerdictView } from "./verdict.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../router.js").PageName} PageName */
+
+/**
+ * What the page of a run swaps in. A view with a `verdict` says its own sentence instead of the run's.
+ * @typedef {object} View
+ * @property {HTMLElement} element
+ * @property {() => void} update
+ * @property {() => void} close
+ * @property {import("../verdict.js").Verdict | null} [verdict]
+ * @property {(key: string) => boolean} [onKey]
+ * @property {() => void} [themeChanged]
+ */
 
 const TICK_MS = 100;
 /** Ages tick even when nothing arrives. */
@@ -38,11 +52,13 @@ export class RunPage {
     this.problem = el("div", {});
     this.content = el("div", {});
     this.element = el("div", {}, this.verdictView.element, this.problem, this.content);
-    /** @type {Overview | Ranks | Commands | About | null} */
+    /** @type {View | null} */
     this.view = null;
     /** @type {PageName} */
     this.pageName = "overview";
-    /** @type {PageName | null} */
+    /** @type {string | null} */
+    this.snapshot = null;
+    /** @type {string | null} */
     this.shown = null;
     /** @type {import("../run-summary.js").Summary | null} */
     this.summary = null;
@@ -67,9 +83,13 @@ export class RunPage {
     delete tabs.dataset.key;
   }
 
-  /** @param {PageName} name */
-  open(name) {
+  /**
+   * @param {PageName} name
+   * @param {string | null} [snapshot] of the page of one snapshot
+   */
+  open(name, snapshot = null) {
     this.pageName = name;
+    this.snapshot = snapshot;
     this.changed();
     this.tick();
   }
@@ -79,8 +99,17 @@ export class RunPage {
     return pathOf(name, this.id);
   }
 
+  /** @param {string} id */
+  snapshotPath(id) {
+    return pathOf("snapshot", this.id, id);
+  }
+
   changed() {
     this.dirty = true;
+  }
+
+  themeChanged() {
+    this.view?.themeChanged?.();
   }
 
   tick() {
@@ -127,7 +156,8 @@ export class RunPage {
     this.verdict = verdictOf({ run, pill: this.pill, limit_bytes: summary.limit.bytes, peak: summary.peak, worst: inFull ? null : summary.worst, firstStep: summary.firstStep, now_ns, silent_s: silence_s(run, now_ns), viewOnly, samplesLost: summary.samplesLost });
     const back = this.view instanceof Overview ? this.view.lookingBack : null;
     document.title = `${run.name} · vramscope`;
-    this.verdictView.show(back ? { ...this.verdict, second: back.what } : this.verdict);
+    const verdict = (this.pill.state === "disconnected" ? null : this.view?.verdict) ?? this.verdict;
+    this.verdictView.show(back ? { ...verdict, second: back.what } : verdict);
     const { more } = this.verdictView;
     if (this.pill.state === "disconnected") fillWhenChanged(more, "retry", () => [el("button", { class: "button link", type: "button", click: () => app.connection.retryNow() }, "Retry now")]);
     else if (back && this.view instanceof Overview) {
@@ -144,12 +174,13 @@ export class RunPage {
   }
 
   showView() {
-    if (this.shown === this.pageName) return;
+    const wanted = `${this.pageName}/${this.snapshot ?? ""}`;
+    if (this.shown === wanted) return;
     this.view?.close();
-    this.shown = this.pageName;
+    this.shown = wanted;
     const run = this.session.run;
     if (this.pageName !== "overview" && run) this.session.selectRank(run.world_size > 1 ? null : 0);
-    const views = { overview: Overview, ranks: Ranks, commands: Commands, about: About };
+    const views = { overview: Overview, ranks: Ranks, map: MemoryMap, snapshots: Snapshots, snapshot: Snapshot, commands: Commands, about: About };
     const View = views[/** @type {keyof typeof views} */ (this.pageName)] ?? Overview;
     this.view = new View(this);
     fill(this.content, this.view.element);
@@ -161,10 +192,11 @@ export class RunPage {
     tabs.hidden = false;
     const commands = this.session.store.state.commands.filter((command) => !command.dry_run).length;
     const many = (run?.world_size ?? 1) > 1;
-    fillWhenChanged(tabs, `${this.id}/${this.pageName}/${run?.world_size}/${commands}`, () => {
+    const page = this.pageName === "snapshot" ? "snapshots" : this.pageName;
+    fillWhenChanged(tabs, `${this.id}/${page}/${run?.world_size}/${commands}`, () => {
       const tab = (/** @type {PageName} */ name, /** @type {string} */ text, /** @type {number | null} */ amount) =>
-        el("a", { href: this.pathOf(name), "aria-current": this.pageName === name ? "page" : null }, text, known(amount) ? el("span", { class: "count" }, String(amount)) : null);
-      return [tab("overview", "Overview", null), many && tab("ranks", "Ranks", run?.world_size ?? null), tab("commands", "Commands", commands), tab("about", "About", null), this.actions.element];
+        el("a", { href: this.pathOf(name), "aria-current": page === name ? "page" : null }, text, known(amount) ? el("span", { class: "count" }, String(amount)) : null);
+      return [tab("overview", "Overview", null), many && tab("ranks", "Ranks", run?.world_size ?? null), tab("map", "Map", null), tab("snapshots", "Snapshots", null), tab("commands", "Commands", commands), tab("about", "About", null), this.actions.element];
     });
   }
 
