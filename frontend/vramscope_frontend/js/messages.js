@@ -173,6 +173,12 @@
 /** @typedef {{scopes: string[], name: string, server: {version: string, host: string, port: number, attach_list?: boolean, found_by_jobs?: boolean}}} Session */
 
 /**
+ * What is known of a stored snapshot without opening it.
+ * @typedef {object} SnapshotInfo
+ * @property {string} id
+ */
+
+/**
  * A training process of the server's machine, as `vramscope ps` lists it; what is not known is null.
  * @typedef {object} MachineJob
  * @property {number} pid
