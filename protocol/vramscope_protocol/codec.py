@@ -45,10 +45,11 @@ _AGENT_TAGS = frozenset(
         "command_update",
         "lost",
         "agent_status",
+        "map_frame",
         "goodbye",
     }
 )
-_SERVER_TAGS = frozenset({"welcome", "ack", "command", "error"})
+_SERVER_TAGS = frozenset({"welcome", "ack", "command", "map_wanted", "error"})
 
 
 def encode(message: Message) -> bytes:

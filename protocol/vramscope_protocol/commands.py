@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Struct, ValidationError, convert, field
+from msgspec import Meta, Struct, ValidationError, convert, field
 
 from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
 from vramscope_protocol.integers import Int64
@@ -14,6 +14,10 @@ Place = Literal["step boundary", "agent thread"]
 
 CommandState = Literal["queued", "prepared", "running", "done", "failed", "refused", "expired"]
 FINAL_STATES: Final[frozenset[str]] = frozenset({"done", "failed", "refused", "expired"})
+
+
+MAX_WATCH_S: Final = 60.0
+"""Whoever looks at the memory map for longer asks again."""
 
 
 class Receipt(Struct, omit_defaults=True):
@@ -35,6 +39,12 @@ class Receipt(Struct, omit_defaults=True):
 
 class NoParams(Struct, forbid_unknown_fields=True):
     """The command takes no parameters."""
+
+
+class WatchMapParams(Struct, forbid_unknown_fields=True):
+    """For how long frames of the memory map are wanted."""
+
+    seconds: Annotated[float, Meta(gt=0, le=MAX_WATCH_S)] = MAX_WATCH_S
 
 
 class CommandSpec(Struct, frozen=True):
@@ -88,6 +98,13 @@ COMMANDS: Final[dict[str, CommandSpec]] = {
             "control",
             "step boundary",
             "Reset the allocator's peak counters to the current values.",
+        ),
+        CommandSpec(
+            "watch_map",
+            "view",
+            "agent thread",
+            "Send the memory map for some seconds.",
+            params=WatchMapParams,
         ),
     )
 }

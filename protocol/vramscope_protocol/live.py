@@ -30,12 +30,14 @@ class SubscribeRuns(Request, tag="subscribe_runs"):
 class SubscribeRun(Request, tag="subscribe_run"):
     """Follow one run: its state, events, commands, and the named series of the named ranks.
 
-    Events by ``kind``: ``run``, ``samples``, ``steps``, ``event``, ``command``, ``status``.
+    Events by ``kind``: ``run``, ``samples``, ``steps``, ``event``, ``command``, ``status``, and
+    ``map`` for the rank whose memory map is followed: first all of it, then what changes.
     """
 
     run: str
     fields: list[str]
     ranks: list[int] | None = None
+    map: int | None = None
 
 
 class Unsubscribe(Request, tag="unsubscribe"):

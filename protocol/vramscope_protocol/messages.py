@@ -181,6 +181,47 @@ class AgentStatus(Message, tag="agent_status"):
     """What this process uses outside of PyTorch's allocator, as far as it has a name."""
 
 
+class MapFrame(Message, tag="map_frame"):
+    """The segments and blocks of one device, whole or as what changed since frame ``base``.
+
+    Not durable: frames that a slow connection cannot take are never made. The tables are packed by
+    ``map_columns``. A segment that is named replaces what was known of it, blocks included.
+    """
+
+    number: Seq
+    """Counts the frames of one connection."""
+    base: Count = 0
+    """The frame that this one changes; 0 is none: the frame holds everything."""
+    time_ns: Int64 = 0
+    step: Int64 | None = None
+    is_step_end: bool = False
+    """Taken between two steps, by the training thread: frames then show the same moment of each."""
+    rate_hz: float = 0.0
+    """Looks a second at present; 0 is on request only."""
+    took_us: Count = 0
+    """What this look has cost the job."""
+    why_not: str = ""
+    """Why there is no map, in words; then the frame is empty."""
+    since_ns: Int64 = 0
+    """Time of the first look, which ``first_ms`` of the blocks counts from."""
+    device_index: Count = 0
+    limit_bytes: Count | None = None
+    """What the process may hold of the device: its own cap, else the size of the device."""
+    device_free_bytes: Count | None = None
+    """What the driver has left."""
+    segment_count: Count = 0
+    segments: bytes = b""
+    block_count: Count = 0
+    blocks: bytes = b""
+    gone: list[Int64] = field(default_factory=list[Int64])
+    """Addresses of segments that are no more."""
+    first_text: Count = 0
+    texts: list[str] = field(default_factory=list[str])
+    """Names of owners and stacks from number ``first_text`` on; sent once."""
+    summary: str = ""
+    """What is not shown block by block and why, in words."""
+
+
 class Goodbye(Message, tag="goodbye"):
     """The stream ends on purpose; without it a silent rank becomes "lost"."""
 
@@ -222,6 +263,13 @@ class Command(Message, tag="command"):
     issued_by: str = ""
 
 
+class MapWanted(Message, tag="map_wanted"):
+    """Somebody looks at the memory map: send frames for ``seconds``, ``full`` begins anew."""
+
+    seconds: float
+    full: bool = False
+
+
 class Error(Message, tag="error"):
     """Why the server is about to close the connection."""
 
@@ -241,6 +289,7 @@ AgentMessage = (
     | CommandUpdate
     | Lost
     | AgentStatus
+    | MapFrame
     | Goodbye
 )
-ServerMessage = Welcome | Ack | Command | Error
+ServerMessage = Welcome | Ack | Command | MapWanted | Error

@@ -12,6 +12,8 @@ FEATURE_COMMANDS = "commands"
 """The agent runs commands and answers with receipts."""
 FEATURE_STEPS = "steps"
 """The agent sends one exact row per optimizer step."""
+FEATURE_MAP = "map"
+"""The agent sends the memory map while somebody looks at it."""
 
-AGENT_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS)
-SERVER_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS)
+AGENT_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS, FEATURE_MAP)
+SERVER_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS, FEATURE_MAP)

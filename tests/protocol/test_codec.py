@@ -31,6 +31,8 @@ from vramscope_protocol.messages import (
     Goodbye,
     Hello,
     Lost,
+    MapFrame,
+    MapWanted,
     RankInfo,
     Register,
     RunInfo,
@@ -53,12 +55,14 @@ AGENT_MESSAGES: tuple[AgentMessage, ...] = (
     CommandUpdate(3, "c1", "done", 6, Receipt("done", 7, {"r": 2}, {"r": 1}, 1, 0.25, "freed")),
     Lost({"outbox_full": 3}, {}, {"spool_full": 1}, 9),
     AgentStatus(10.0, 0.0004, 100, 0, 0, ["NVML not found"]),
+    MapFrame(2, 1, 5, 7, is_step_end=True, rate_hz=2.0, gone=[512], texts=["fc.weight"]),
     Goodbye(4, 8, "exit", 0),
 )
 SERVER_MESSAGES: tuple[ServerMessage, ...] = (
     Welcome(1, 12, ["steps"], "vramscope 0.1"),
     Ack(12),
     Command("c1", "empty_cache", {}, True, 30.0, "me"),
+    MapWanted(60.0, full=True),
     Error("auth_failed", "expected a token", {"hint": "see the first line"}),
 )
 DECODERS: tuple[Callable[[bytes], object], ...] = (decode_agent_message, decode_server_message)

@@ -29,6 +29,7 @@ def test_the_commands_of_this_version() -> None:
         "memory_summary": ("view", "agent thread", False),
         "stats": ("view", "agent thread", False),
         "reset_peaks": ("control", "step boundary", False),
+        "watch_map": ("view", "agent thread", False),
     }
 
 

@@ -110,7 +110,7 @@ def test_opening_and_data_through_both_sides() -> None:
     hello, auth, register = agent.opening_frames()
 
     states = [server.state]
-    assert server.receive(hello) == Hello(PROTOCOL_VERSION, ["commands", "steps"], "vramscope 9")
+    assert server.receive(hello) == Hello(PROTOCOL_VERSION, ["commands", "steps", "map"], "vramscope 9")
     states.append(server.state)
     assert server.receive(auth) == Auth("secret")
     states.append(server.state)  # the same, until the caller has looked the token up
