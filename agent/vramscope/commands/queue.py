@@ -3,6 +3,7 @@
 Threads: the transport submits; the training thread runs what changes something, at step ends;
 the sampler runs what only reads, and lets commands expire. Whoever takes a command out of the
 dictionary of waiting ones owns it (``dict.pop`` is atomic), so no lock is held while one runs.
+What goes on over further steps is kept the same way in ``ongoing_commands.py``.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct, structs
 
-from vramscope.guard import Attempt, summary
+from vramscope.commands.call import Answer, Call
+from vramscope.commands.ongoing_commands import INTERRUPTED, OngoingCommands, failure
+from vramscope.guard import Attempt
 from vramscope.sampling.clock import Clock
-from vramscope_protocol.commands import Receipt, check_params, command_spec
-from vramscope_protocol.errors import VramscopeError
+from vramscope_protocol.commands import CommandState, Receipt, check_params, command_spec
+from vramscope_protocol.errors import CONFLICT, VramscopeError
 from vramscope_protocol.messages import Command, CommandUpdate
 
 MAX_WAITING: Final = 64
@@ -39,13 +42,14 @@ class Handlers(Protocol):
         """Why no command may touch the device at this moment."""
         ...
 
-    def run(self, name: str, *, dry_run: bool) -> Receipt:
-        """Run one command."""
+    def run(self, name: str, call: Call) -> Answer:
+        """Run one command, or begin it."""
         ...
 
 
 class _Waiting(Struct):
     command: Command
+    params: Struct
     deadline_ns: int
     at_boundary: bool
     busy_reason: str | None = None
@@ -82,6 +86,7 @@ class CommandQueue:
         self._waiting: dict[str, _Waiting] = {}
         self._last_updates: OrderedDict[str, CommandUpdate] = OrderedDict()
         self._closed_because: str | None = None
+        self._ongoing = OngoingCommands(clock, self._update)
 
     def accepted(self) -> list[str]:
         """Names of the commands that this rank would run."""
@@ -94,25 +99,29 @@ class CommandQueue:
             # Sent twice: the server may have missed the answer.
             self._emit(structs.replace(known, seq=0))
             return
-        refusal = self._check(command)
-        if refusal is not None:
-            message = refusal[:_MAX_REFUSAL]  # it may quote what the server sent
+        try:
+            params = self._check(command)
+        except VramscopeError as error:
+            message = error.message[:_MAX_REFUSAL]  # it may quote what the server sent
             self._update(command.id, "refused", Receipt("refused", message=message))
             return
         deadline_s = min(max(0.0, command.deadline_s), _MAX_DEADLINE_S)  # NaN is 0 in this order
         self._update(command.id, "queued")
         self._waiting[command.id] = _Waiting(
             command,
+            params,
             self._clock.monotonic_ns() + round(deadline_s * 1e9),
             command_spec(command.name).place == "step boundary",
         )
 
     def run_at_boundary(self, step: int) -> None:
         """Run what waits for a step end; on the training thread, right after ``step``."""
-        if not self._waiting:
+        if not self._waiting and not self._ongoing:
             return
         self._expire()
         changed = False
+        if self._ongoing and self._handlers.busy_reason() is None:
+            changed = self._ongoing.poll(step)
         for waiting in list(self._waiting.values()):
             if not waiting.at_boundary:
                 continue
@@ -126,33 +135,34 @@ class CommandQueue:
 
     def run_on_agent_thread(self, step: int) -> None:
         """Run what only reads and let the rest expire; on the sampler thread, once a tick."""
-        if not self._waiting:
+        if not self._waiting and not self._ongoing:
             return
+        self._ongoing.poll_on_agent_thread()
         for waiting in list(self._waiting.values()):
             if not waiting.at_boundary:
                 self._run(waiting, step)
         self._expire()
 
     def close(self, reason: str) -> None:
-        """End every command that still waits, and refuse further ones: nothing was done."""
+        """End every command, and refuse further ones: of what still waits, nothing was done."""
         self._closed_because = reason
+        self._ongoing.close(reason)
         for identity in list(self._waiting):
             if self._waiting.pop(identity, None) is not None:
                 text = f"{reason}; nothing was changed"
                 self._update(identity, "failed", Receipt("failed", message=text))
 
-    def _check(self, command: Command) -> str | None:
-        """Why a command is refused, ``None`` if it is not."""
-        try:
-            spec = command_spec(command.name)
-            check_params(spec, command.params, dry_run=command.dry_run)
-        except VramscopeError as error:
-            return error.message
-        if self._closed_because is not None:
-            return self._closed_because
-        if len(self._waiting) >= MAX_WAITING:
-            return f"{MAX_WAITING} commands wait already"
-        return self._refusal(command.name)
+    def _check(self, command: Command) -> Struct:
+        """The parameters of a command that may run; raises why it is refused."""
+        spec = command_spec(command.name)
+        params = check_params(spec, command.params, dry_run=command.dry_run)
+        refusal = self._closed_because
+        if refusal is None and len(self._waiting) >= MAX_WAITING:
+            refusal = f"{MAX_WAITING} commands wait already"
+        refusal = refusal or self._refusal(command.name)
+        if refusal is not None:
+            raise VramscopeError(CONFLICT, refusal)
+        return params
 
     def _refusal(self, name: str) -> str | None:
         if name not in self._handlers.names:
@@ -168,19 +178,24 @@ class CommandQueue:
         if self._waiting.pop(command.id, None) is None:
             return  # another thread was quicker: expired, or closed
         self._update(command.id, "running")
-        receipt = Receipt("failed", message="interrupted by the job while it ran")
+        answer: Answer = Receipt("failed", message=INTERRUPTED)
         try:
+            call = Call(waiting.params, command.dry_run, step)
             with Attempt() as attempt:
-                receipt = self._handlers.run(command.name, dry_run=command.dry_run)
+                answer = self._handlers.run(command.name, call)
             if attempt.error is not None:
-                receipt = Receipt("failed", message=_failure(attempt.error))
+                answer = Receipt("failed", message=failure(attempt.error))
         finally:
             # Also when Ctrl-C came in the middle: that goes on to the job, after the receipt.
-            receipt.step = step
-            receipt.dry_run = command.dry_run
-            self._update(command.id, receipt.state, receipt)
+            if isinstance(answer, Receipt):
+                answer.step = step
+                answer.dry_run = command.dry_run
+                self._update(command.id, answer.state, answer)
+            else:
+                self._ongoing.add(command.id, answer, command.deadline_s, step)
 
     def _expire(self) -> None:
+        self._ongoing.expire()
         now_ns = self._clock.monotonic_ns()
         for identity, waiting in list(self._waiting.items()):
             if now_ns < waiting.deadline_ns or self._waiting.pop(identity, None) is None:
@@ -194,7 +209,7 @@ class CommandQueue:
     def _update(
         self,
         identity: str,
-        state: Literal["queued", "running", "done", "failed", "refused", "expired", "prepared"],
+        state: CommandState,
         receipt: Receipt | None = None,
     ) -> None:
         update = CommandUpdate(0, identity, state, self._clock.time_ns(), receipt)
@@ -202,7 +217,3 @@ class CommandQueue:
         while len(self._last_updates) > _REMEMBERED:
             self._last_updates.popitem(last=False)
         self._emit(update)
-
-
-def _failure(error: Exception) -> str:
-    return error.message if isinstance(error, VramscopeError) else summary(error)

@@ -268,3 +268,66 @@ def test_a_refusal_does_not_quote_without_end() -> None:
     rig = Rig()
     rig.submit("a", params={"x" * 100_000: 1})
     assert len(rig.receipt("a").message) == 500
+
+
+class Going:
+    """A command that goes on until it is told to end."""
+
+    progress = "on its way"
+
+    def __init__(self) -> None:
+        self.receipt: Receipt | None = None
+        self.steps: list[int] = []
+        self.cancelled = ""
+
+    def poll(self, step: int) -> Receipt | None:
+        self.steps.append(step)
+        return self.receipt
+
+    def poll_on_agent_thread(self) -> Receipt | None:
+        return None
+
+    def cancel(self, reason: str) -> Receipt:
+        self.cancelled = reason
+        return Receipt("failed", message=reason)
+
+
+def going_rig() -> tuple[Rig, Going]:
+    rig, going = Rig(), Going()
+    rig.queue._handlers = CommandHandlers(rig.device, {"gc_collect": lambda _call: going})
+    rig.submit("a", "gc_collect", deadline_s=5)
+    rig.queue.run_at_boundary(1)
+    return rig, going
+
+
+def test_what_goes_on_stays_running_until_its_receipt() -> None:
+    rig, going = going_rig()
+    rig.queue.run_at_boundary(2)
+    assert rig.outbox.states("a") == ["queued", "running"]
+    going.receipt = Receipt("done")
+    rig.queue.run_at_boundary(3)
+    assert rig.outbox.states("a") == ["queued", "running", "done"]
+    assert rig.receipt("a").step == 3
+    assert going.steps == [2, 3]
+
+
+def test_while_the_device_is_busy_what_goes_on_is_not_asked() -> None:
+    rig, going = going_rig()
+    rig.device.reason = "a CUDA graph is being captured"
+    rig.queue.run_at_boundary(2)
+    assert going.steps == []
+
+
+def test_what_meets_no_boundary_any_more_is_ended_by_the_sampler() -> None:
+    rig, going = going_rig()
+    rig.clock.advance(5)
+    rig.queue.run_on_agent_thread(1)
+    assert going.cancelled == "no optimizer step within 5 s"
+    assert rig.outbox.states("a")[-1] == "failed"
+
+
+def test_closing_ends_what_goes_on() -> None:
+    rig, going = going_rig()
+    rig.queue.close("the job has ended")
+    assert going.cancelled == "the job has ended"
+    assert rig.outbox.states("a")[-1] == "failed"
