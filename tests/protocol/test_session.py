@@ -110,7 +110,9 @@ def test_opening_and_data_through_both_sides() -> None:
     hello, auth, register = agent.opening_frames()
 
     states = [server.state]
-    assert server.receive(hello) == Hello(PROTOCOL_VERSION, ["commands", "steps", "map"], "vramscope 9")
+    assert server.receive(hello) == Hello(
+        PROTOCOL_VERSION, ["commands", "steps", "map"], "vramscope 9"
+    )
     states.append(server.state)
     assert server.receive(auth) == Auth("secret")
     states.append(server.state)  # the same, until the caller has looked the token up
@@ -131,7 +133,7 @@ def test_opening_and_data_through_both_sides() -> None:
     ]
     assert agent.last_acked_seq == 41
     assert agent.max_message_bytes == 1000
-    assert agent.features == server.features == {"commands", "steps"}
+    assert agent.features == server.features == {"commands", "steps", "map"}
 
     assert server.receive(encode(TABLE)) == TABLE
     assert server.receive(encode(BATCH)) == BATCH
