@@ -1,0 +1,1 @@
+"""Memory by ``nn.Module``, for a few steps, on request."""

@@ -1,0 +1,198 @@
+"""Watches the modules of a job for a few steps, and takes every hook out again."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from vramscope.guard import guarded
+from vramscope.modules.module_account import ModuleAccount, Reading
+from vramscope.modules.module_tree import ModuleTree
+
+_MODULE: Final = "torch.nn.modules.module"
+_MAX_ROWS: Final = 500
+
+
+class ModuleProfile:
+    """Memory by module over the steps that follow.
+
+    Hooks are called for every module of the job (``register_module_forward_pre_hook`` and its
+    kin). The backward is seen by hooks on the graph's own nodes: hooks on modules would put nodes
+    of their own into it.
+
+    Args:
+        read: allocated bytes and the highest since the last reading; ``None`` while the device
+            must not be asked. Called on the training thread, and on autograd's.
+        steps: how many steps to watch.
+    """
+
+    def __init__(self, read: Callable[[], Reading | None], steps: int) -> None:
+        self._read_memory = read
+        self._steps_left = steps
+        self._steps = steps
+        self._tree = ModuleTree()
+        self._account = ModuleAccount(self._tree)
+        self._thread = threading.get_ident()
+        self._depth = 0
+        self._handles: list[Any] = []
+        self._node_handles: list[Any] = []
+        self._is_on = False
+        self._hooks_ns = 0
+        self._readings = 0
+
+    def start(self) -> None:
+        """Hook every module; on the training thread, at a step boundary."""
+        module: Any = sys.modules[_MODULE]
+        self._is_on = True
+        self._handles = [
+            module.register_module_forward_pre_hook(self._before_forward),
+            module.register_module_forward_hook(self._after_forward, always_call=True),
+        ]
+        self._reading()
+
+    def step_ended(self) -> bool:
+        """An optimizer step is over; whether it was the last one to watch."""
+        reading = self._reading()
+        if reading is not None:
+            self._account.step_ends(reading)
+        self._depth = 0
+        self._drop_node_hooks()
+        self._steps_left -= 1
+        if self._steps_left <= 0:
+            self.stop()
+        return self._steps_left <= 0
+
+    def stop(self) -> None:
+        """Take every hook out. A second call does nothing."""
+        self._is_on = False
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._drop_node_hooks()
+
+    def report(self) -> dict[str, Any]:
+        """What was found: modules by path, and what finding it took."""
+        rows = self._account.report()
+        shown = _largest(rows)
+        return {
+            "steps": self._steps - self._steps_left,
+            "modules": shown,
+            "modules_left_out": len(rows) - len(shown),
+            "readings": self._readings,
+            "added_ms_per_step": self._hooks_ns / 1e6 / max(1, self._steps - self._steps_left),
+        }
+
+    def _before_forward(self, module: Any, args: Any) -> None:
+        del args
+        if not self._is_mine():
+            return
+        with guarded("module hook"):
+            start_ns = time.perf_counter_ns()
+            if self._tree.position_of(module) is None:
+                self._tree.add(module)
+            position = self._tree.position_of(module)
+            reading = self._reading()
+            if position is not None and reading is not None:
+                if _in_backward():
+                    self._account.backward_begins(position, reading, recomputed=True)
+                else:
+                    self._account.forward_begins(position, reading)
+            self._hooks_ns += time.perf_counter_ns() - start_ns
+
+    def _after_forward(self, module: Any, args: Any, output: Any) -> None:
+        del args
+        if not self._is_mine():
+            return
+        with guarded("module hook"):
+            start_ns = time.perf_counter_ns()
+            position = self._tree.position_of(module)
+            reading = self._reading()
+            if position is not None and reading is not None:
+                if _in_backward():
+                    self._account.backward_goes_on_above(position, reading)
+                else:
+                    self._account.forward_ends(position, reading)
+                    self._hook_nodes(position, output)
+            self._hooks_ns += time.perf_counter_ns() - start_ns
+
+    def _hook_nodes(self, position: int, output: Any) -> None:
+        """Have told when the gradient of an output is there."""
+
+        def before_node(gradients: Any) -> None:
+            del gradients
+            if self._is_on:
+                with guarded("module hook"):
+                    start_ns = time.perf_counter_ns()
+                    reading = self._reading()
+                    if reading is not None:
+                        self._account.backward_begins(position, reading)
+                    self._hooks_ns += time.perf_counter_ns() - start_ns
+
+        for node in _nodes_of(output):
+            self._node_handles.append(node.register_prehook(before_node))
+
+    def _drop_node_hooks(self) -> None:
+        # A graph that outlives its step must not call us.
+        for handle in self._node_handles:
+            handle.remove()
+        self._node_handles.clear()
+
+    def _reading(self) -> Reading | None:
+        self._readings += 1
+        return self._read_memory()
+
+    def _is_mine(self) -> bool:
+        """Whether to look: other threads' modules would mix with the training thread's."""
+        if not self._is_on:
+            return False
+        return threading.get_ident() == self._thread or _in_backward()
+
+
+def compiled_reason() -> str | None:
+    """Why modules must not be hooked in this job, ``None`` if they may be."""
+    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    frames: Any = getattr(dynamo, "counters", {}).get("frames", {})
+    if frames.get("total", 0):
+        return "the job uses torch.compile, which would compile again with the hooks in place"
+    return None
+
+
+def _in_backward() -> bool:
+    torch: Any = sys.modules["torch"]
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def _nodes_of(output: Any, depth: int = 0) -> list[Any]:
+    """Graph nodes of the tensors of an output, each once; of nested ones the first levels."""
+    found: list[Any] = []
+    if depth > 3:
+        return found
+    node = getattr(output, "grad_fn", None)
+    if node is not None:
+        found.append(node)
+    elif isinstance(output, dict):
+        for value in list(output.values()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - anything
+            found += _nodes_of(value, depth + 1)
+    elif isinstance(output, (tuple, list)):
+        for value in output:  # pyright: ignore[reportUnknownVariableType] - anything
+            found += _nodes_of(value, depth + 1)
+    return list(dict.fromkeys(found))
+
+
+def _largest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """At most 500 rows, in their order: those that hold or need the most, with all above them."""
+    if len(rows) <= _MAX_ROWS:
+        return rows
+
+    def weight(position: int) -> int:
+        row = rows[position]
+        names = ("parameters_bytes", "kept_bytes", "forward_extra_bytes")
+        return max(int(row[name] or 0) for name in names)
+
+    # Whoever is above a module weighs no less, or nearly so, and is kept by its depth.
+    order = sorted(range(len(rows)), key=lambda at: (-weight(at), rows[at]["depth"]))
+    kept = sorted(order[:_MAX_ROWS])
+    return [rows[at] for at in kept]
