@@ -22,6 +22,8 @@ MAX_MESSAGE_BYTES: Final = 1 << 20
 MAX_FIELDS: Final = 512
 MAX_TABLES: Final = 64
 MAX_BATCH_ROWS: Final = 8192
+MAX_SNAPSHOT_CHUNK_BYTES: Final = 256 << 10
+MAX_SNAPSHOT_STEPS: Final = 4096
 
 _encoder = msgspec.msgpack.Encoder()
 _json_encoder = msgspec.json.Encoder()
@@ -45,11 +47,13 @@ _AGENT_TAGS = frozenset(
         "command_update",
         "lost",
         "agent_status",
+        "snapshot_begin",
+        "snapshot_chunk",
         "map_frame",
         "goodbye",
     }
 )
-_SERVER_TAGS = frozenset({"welcome", "ack", "command", "map_wanted", "error"})
+_SERVER_TAGS = frozenset({"welcome", "ack", "command", "snapshot_ack", "map_wanted", "error"})
 
 
 def encode(message: Message) -> bytes:

@@ -47,6 +47,29 @@ class WatchMapParams(Struct, forbid_unknown_fields=True):
     seconds: Annotated[float, Meta(gt=0, le=MAX_WATCH_S)] = MAX_WATCH_S
 
 
+class SnapshotParams(Struct, forbid_unknown_fields=True):
+    """What a snapshot holds beside the segments."""
+
+    traces: bool = False
+    """With the history, if one is recorded."""
+
+
+class HistoryParams(Struct, forbid_unknown_fields=True):
+    """How to record, and for how long."""
+
+    mode: Literal["state", "alloc", "all"] = "alloc"
+    """``state``: stacks of live blocks alone; ``alloc``: every event, with the stacks of
+    allocations; ``all``: with those of frees too."""
+    stacks: bool = True
+    """With Python stacks; ``state`` is nothing without them."""
+    steps: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    """Stop after so many steps, with a snapshot of what was recorded."""
+    max_mib: Annotated[int, Meta(ge=16, le=65_536)] = 256
+    """Host memory that the recording may take, in MiB."""
+    backward_lines: bool = False
+    """Mark what a backward pass allocates with the line of the forward pass that it is for."""
+
+
 class CommandSpec(Struct, frozen=True):
     """Declaration of one command, read by the agent, the server, the page and the CLI."""
 
@@ -98,6 +121,32 @@ COMMANDS: Final[dict[str, CommandSpec]] = {
             "control",
             "step boundary",
             "Reset the allocator's peak counters to the current values.",
+        ),
+        CommandSpec(
+            "snapshot",
+            "control",
+            "step boundary",
+            "Take a snapshot of the segments, on request with the recorded history.",
+            params=SnapshotParams,
+        ),
+        CommandSpec(
+            "history_start",
+            "control",
+            "step boundary",
+            "Record the allocator's history, for some steps or until it is stopped.",
+            params=HistoryParams,
+        ),
+        CommandSpec(
+            "history_stop",
+            "control",
+            "step boundary",
+            "Stop recording and forget what was recorded.",
+        ),
+        CommandSpec(
+            "history_dump",
+            "control",
+            "step boundary",
+            "Take a snapshot with the history recorded so far; recording goes on.",
         ),
         CommandSpec(
             "watch_map",

@@ -18,6 +18,10 @@ from vramscope_protocol.commands import CommandState, Receipt
 from vramscope_protocol.integers import Count, Int64, Seq
 
 BatchKind = Literal["sample", "step"]
+SnapshotEncoding = Literal["gzip"]
+SnapshotMode = Literal["segments", "state", "alloc", "all", "user"]
+"""What was recorded: nothing, how (see the command ``history_start``), or what the job asked for
+itself."""
 
 
 class Message(Struct, tag_field="type", omit_defaults=True):
@@ -222,6 +226,38 @@ class MapFrame(Message, tag="map_frame"):
     """What is not shown block by block and why, in words."""
 
 
+class SnapshotBegin(Message, tag="snapshot_begin"):
+    """A snapshot follows, or goes on: the server answers from which byte on it wants it."""
+
+    id: Annotated[str, Meta(max_length=128)]
+    time_ns: Int64
+    raw_bytes: Count
+    """Size of the pickle."""
+    wire_bytes: Count
+    """Size of what travels: the pickle in ``encoding``."""
+    sha256: Annotated[str, Meta(max_length=64)]
+    """Of the pickle, in hexadecimal digits."""
+    encoding: SnapshotEncoding = "gzip"
+    step: Int64 | None = None
+    device: Count = 0
+    mode: SnapshotMode = "segments"
+    stacks: bool = False
+    """Whether Python stacks were recorded."""
+    origin: Literal["command", "rule"] = "command"
+    issued_by: str = ""
+    """The command's id, or the rule."""
+    steps: list[tuple[Int64, Int64]] = field(default_factory=list[tuple[int, int]])
+    """Number and end (us since the epoch) of each step that ended while it was recorded."""
+
+
+class SnapshotChunk(Message, tag="snapshot_chunk"):
+    """A piece of the snapshot that was begun on this connection. One is on its way at a time."""
+
+    id: Annotated[str, Meta(max_length=128)]
+    offset: Count
+    data: bytes
+
+
 class Goodbye(Message, tag="goodbye"):
     """The stream ends on purpose; without it a silent rank becomes "lost"."""
 
@@ -263,6 +299,14 @@ class Command(Message, tag="command"):
     issued_by: str = ""
 
 
+class SnapshotAck(Message, tag="snapshot_ack"):
+    """Everything of the snapshot before ``offset`` is committed; or it is not wanted, and why."""
+
+    id: Annotated[str, Meta(max_length=128)]
+    offset: Count = 0
+    refused: str = ""
+
+
 class MapWanted(Message, tag="map_wanted"):
     """Somebody looks at the memory map: send frames for ``seconds``, ``full`` begins anew."""
 
@@ -290,6 +334,8 @@ AgentMessage = (
     | Lost
     | AgentStatus
     | MapFrame
+    | SnapshotBegin
+    | SnapshotChunk
     | Goodbye
 )
-ServerMessage = Welcome | Ack | Command | MapWanted | Error
+ServerMessage = Welcome | Ack | Command | SnapshotAck | MapWanted | Error

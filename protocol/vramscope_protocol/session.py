@@ -20,6 +20,8 @@ from vramscope_protocol.codec import (
     MAX_BATCH_ROWS,
     MAX_FIELDS,
     MAX_MESSAGE_BYTES,
+    MAX_SNAPSHOT_CHUNK_BYTES,
+    MAX_SNAPSHOT_STEPS,
     MAX_TABLES,
     decode_agent_message,
     decode_server_message,
@@ -44,6 +46,9 @@ from vramscope_protocol.messages import (
     Hello,
     Register,
     ServerMessage,
+    SnapshotAck,
+    SnapshotBegin,
+    SnapshotChunk,
     Welcome,
 )
 from vramscope_protocol.version import AGENT_FEATURES, PROTOCOL_VERSION, SERVER_FEATURES
@@ -172,6 +177,10 @@ class ServerSession:
         """Frame that asks the agent to run a command."""
         return encode(command)
 
+    def snapshot_ack(self, ack: SnapshotAck) -> bytes:
+        """Frame that says how much of a snapshot is committed, or that it is not wanted."""
+        return encode(ack)
+
     def fail(self, error: ProtocolError) -> bytes:
         """Frame that says why the connection ends; nothing may follow."""
         self.state = State.CLOSING
@@ -207,6 +216,8 @@ class ServerSession:
             self._codes[message.table] = "".join(f.code for f in message.fields).encode()
         elif isinstance(message, Batch):
             self._check_batch(message)
+        elif isinstance(message, (SnapshotBegin, SnapshotChunk)):
+            _check_snapshot(message)
 
     def _check_batch(self, batch: Batch) -> None:
         fields = self.tables.get(batch.table)
@@ -239,6 +250,21 @@ def _check_field_table(table: FieldTable) -> None:
         )
     if not {"time_ns", "step"} <= set(names):
         raise ProtocolError(BAD_MESSAGE, "expected the columns time_ns and step in a field table")
+
+
+def _check_snapshot(message: SnapshotBegin | SnapshotChunk) -> None:
+    if isinstance(message, SnapshotBegin):
+        if len(message.steps) > MAX_SNAPSHOT_STEPS:
+            raise ProtocolError(
+                BAD_MESSAGE,
+                f"expected at most {MAX_SNAPSHOT_STEPS} steps, got {len(message.steps)}",
+            )
+    elif not 0 < len(message.data) <= MAX_SNAPSHOT_CHUNK_BYTES:
+        raise ProtocolError(
+            BAD_MESSAGE,
+            f"expected 1 to {MAX_SNAPSHOT_CHUNK_BYTES} bytes of a snapshot, "
+            f"got {len(message.data)}",
+        )
 
 
 def _unexpected(got: str, state: State) -> ProtocolError:

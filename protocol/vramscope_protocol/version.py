@@ -14,6 +14,8 @@ FEATURE_STEPS = "steps"
 """The agent sends one exact row per optimizer step."""
 FEATURE_MAP = "map"
 """The agent sends the memory map while somebody looks at it."""
+FEATURE_SNAPSHOTS = "snapshots"
+"""The agent sends snapshots in chunks behind everything else."""
 
-AGENT_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS, FEATURE_MAP)
-SERVER_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS, FEATURE_MAP)
+AGENT_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS, FEATURE_MAP, FEATURE_SNAPSHOTS)
+SERVER_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS, FEATURE_MAP, FEATURE_SNAPSHOTS)

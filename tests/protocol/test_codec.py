@@ -37,6 +37,9 @@ from vramscope_protocol.messages import (
     Register,
     RunInfo,
     ServerMessage,
+    SnapshotAck,
+    SnapshotBegin,
+    SnapshotChunk,
     Welcome,
 )
 
@@ -56,12 +59,15 @@ AGENT_MESSAGES: tuple[AgentMessage, ...] = (
     Lost({"outbox_full": 3}, {}, {"spool_full": 1}, 9),
     AgentStatus(10.0, 0.0004, 100, 0, 0, ["NVML not found"]),
     MapFrame(2, 1, 5, 7, is_step_end=True, rate_hz=2.0, gone=[512], texts=["fc.weight"]),
+    SnapshotBegin("s1", 9, 300, 100, "ab" * 32, step=7, mode="all", steps=[(6, 5), (7, 9)]),
+    SnapshotChunk("s1", 100, b"\x1f\x8b"),
     Goodbye(4, 8, "exit", 0),
 )
 SERVER_MESSAGES: tuple[ServerMessage, ...] = (
     Welcome(1, 12, ["steps"], "vramscope 0.1"),
     Ack(12),
     Command("c1", "empty_cache", {}, True, 30.0, "me"),
+    SnapshotAck("s1", 100, "no room"),
     MapWanted(60.0, full=True),
     Error("auth_failed", "expected a token", {"hint": "see the first line"}),
 )

@@ -13,6 +13,7 @@ from vramscope_protocol.commands import (
     FINAL_STATES,
     CommandSpec,
     CommandState,
+    HistoryParams,
     NoParams,
     Receipt,
     check_params,
@@ -29,6 +30,10 @@ def test_the_commands_of_this_version() -> None:
         "memory_summary": ("view", "agent thread", False),
         "stats": ("view", "agent thread", False),
         "reset_peaks": ("control", "step boundary", False),
+        "snapshot": ("control", "step boundary", False),
+        "history_start": ("control", "step boundary", False),
+        "history_stop": ("control", "step boundary", False),
+        "history_dump": ("control", "step boundary", False),
         "watch_map": ("view", "agent thread", False),
     }
 
@@ -58,6 +63,16 @@ def test_no_params_is_none_at_all() -> None:
     with pytest.raises(VramscopeError, match=r"parameters of stats: .*unknown field `x`") as error:
         check_params(COMMANDS["stats"], {"x": 1}, dry_run=False)
     assert error.value.code == BAD_REQUEST
+
+
+def test_a_recording_is_bounded_whatever_is_asked_for() -> None:
+    spec = COMMANDS["history_start"]
+    assert check_params(spec, {}, dry_run=False) == HistoryParams("alloc", True, None, 256, False)
+    asked = {"mode": "all", "steps": 3, "max_mib": 16}
+    assert check_params(spec, asked, dry_run=False) == HistoryParams("all", True, 3, 16)
+    for wrong in ({"mode": "everything"}, {"steps": 0}, {"max_mib": 15}, {"max_mib": 1 << 20}):
+        with pytest.raises(VramscopeError, match="parameters of history_start"):
+            check_params(spec, wrong, dry_run=False)
 
 
 def test_dry_run_only_where_there_is_one() -> None:

@@ -16,7 +16,7 @@ from vramscope_protocol.session import State
 from vramscope_protocol.version import AGENT_FEATURES, PROTOCOL_VERSION, SERVER_FEATURES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
-TABLE_ROW = re.compile(r"^\| `([a-z_+]+)` \|(.*)\|$", re.MULTILINE)
+TABLE_ROW = re.compile(r"^\| `([a-z0-9_+]+)` \|(.*)\|$", re.MULTILINE)
 
 
 def section(title: str) -> str:

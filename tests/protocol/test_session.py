@@ -14,6 +14,8 @@ from vramscope_protocol.codec import (
     MAX_BATCH_ROWS,
     MAX_FIELDS,
     MAX_MESSAGE_BYTES,
+    MAX_SNAPSHOT_CHUNK_BYTES,
+    MAX_SNAPSHOT_STEPS,
     MAX_TABLES,
     decode_agent_message,
     decode_server_message,
@@ -46,6 +48,9 @@ from vramscope_protocol.messages import (
     RankInfo,
     Register,
     RunInfo,
+    SnapshotAck,
+    SnapshotBegin,
+    SnapshotChunk,
     Welcome,
 )
 from vramscope_protocol.session import AgentSession, ServerSession, State
@@ -63,6 +68,8 @@ DATA: tuple[AgentMessage, ...] = (
     CommandUpdate(2, "c", "running", 1),
     Lost(),
     AgentStatus(10, 0.001),
+    SnapshotBegin("s", 1, 300, 100, "ab" * 32),
+    SnapshotChunk("s", 0, b"x"),
     Goodbye(3, 1, "exit"),
 )
 
@@ -111,7 +118,7 @@ def test_opening_and_data_through_both_sides() -> None:
 
     states = [server.state]
     assert server.receive(hello) == Hello(
-        PROTOCOL_VERSION, ["commands", "steps", "map"], "vramscope 9"
+        PROTOCOL_VERSION, ["commands", "steps", "map", "snapshots"], "vramscope 9"
     )
     states.append(server.state)
     assert server.receive(auth) == Auth("secret")
@@ -133,7 +140,7 @@ def test_opening_and_data_through_both_sides() -> None:
     ]
     assert agent.last_acked_seq == 41
     assert agent.max_message_bytes == 1000
-    assert agent.features == server.features == {"commands", "steps", "map"}
+    assert agent.features == server.features == {"commands", "steps", "map", "snapshots"}
 
     assert server.receive(encode(TABLE)) == TABLE
     assert server.receive(encode(BATCH)) == BATCH
@@ -141,6 +148,8 @@ def test_opening_and_data_through_both_sides() -> None:
     assert agent.last_acked_seq == 42
     command = Command("c", "stats")
     assert agent.receive(server.command(command)) == command
+    ack = SnapshotAck("s", 7)
+    assert agent.receive(server.snapshot_ack(ack)) == ack
     agent.receive(server.fail(ProtocolError(BAD_MESSAGE, "why")))
     assert (server.state, agent.state) == (State.CLOSING, State.CLOSING)
 
@@ -400,3 +409,16 @@ def test_any_sequence_either_follows_the_protocol_or_is_refused(
             session.authenticated()
         elif isinstance(message, Register):
             session.welcome(0)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        SnapshotChunk("s", 0, b""),
+        SnapshotChunk("s", 0, bytes(MAX_SNAPSHOT_CHUNK_BYTES + 1)),
+        SnapshotBegin("s", 1, 3, 1, "ab" * 32, steps=[(1, 1)] * (MAX_SNAPSHOT_STEPS + 1)),
+    ],
+    ids=["empty", "large", "steps"],
+)
+def test_server_bounds_the_pieces_of_a_snapshot(message: AgentMessage) -> None:
+    assert refused(server_in(State.OPEN).receive, encode(message)).code == BAD_MESSAGE
