@@ -70,6 +70,13 @@ class HistoryParams(Struct, forbid_unknown_fields=True):
     """Mark what a backward pass allocates with the line of the forward pass that it is for."""
 
 
+class ProfileModulesParams(Struct, forbid_unknown_fields=True):
+    """For how long modules are watched."""
+
+    steps: Annotated[int, Meta(ge=1, le=50)] = 3
+    """Optimizer steps."""
+
+
 class CommandSpec(Struct, frozen=True):
     """Declaration of one command, read by the agent, the server, the page and the CLI."""
 
@@ -128,6 +135,13 @@ COMMANDS: Final[dict[str, CommandSpec]] = {
             "step boundary",
             "Take a snapshot of the segments, on request with the recorded history.",
             params=SnapshotParams,
+        ),
+        CommandSpec(
+            "profile_modules",
+            "control",
+            "step boundary",
+            "Watch memory module by module for a few steps; they are slower.",
+            params=ProfileModulesParams,
         ),
         CommandSpec(
             "history_start",

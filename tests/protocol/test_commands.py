@@ -31,6 +31,7 @@ def test_the_commands_of_this_version() -> None:
         "stats": ("view", "agent thread", False),
         "reset_peaks": ("control", "step boundary", False),
         "snapshot": ("control", "step boundary", False),
+        "profile_modules": ("control", "step boundary", False),
         "history_start": ("control", "step boundary", False),
         "history_stop": ("control", "step boundary", False),
         "history_dump": ("control", "step boundary", False),
