@@ -7,6 +7,7 @@ import { clock, clockWithUtc, count, known, ranksText } from "../format.js";
 import { happenings } from "../marks.js";
 import { reasonNotToAct } from "../run-state.js";
 import { showHappenings } from "./events.js";
+import { moduleReport, moduleTable } from "./module-table.js";
 import { dataTable, panel } from "./parts.js";
 import { footLine, receiptTable } from "./receipt.js";
 
@@ -24,10 +25,13 @@ export class Commands {
     this.history = el("div", { class: "body" });
     this.detail = el("div", { class: "body receipt" });
     this.events = el("div", { class: "body" });
+    this.modules = el("div", { class: "body" });
+    this.modulesPanel = panel("Memory by module", [], this.modules);
+    this.modulesPanel.hidden = true;
     /** @type {string | null} */
     this.picked = null;
     this.element = el("div", { class: "run-grid" },
-      el("div", { class: "rail" }, panel("Running", [], this.running), panel("Receipts", [el("span", { class: "context" }, "newest first; dry runs change nothing")], this.history), panel("Events", [], this.events)),
+      el("div", { class: "rail" }, panel("Running", [], this.running), this.modulesPanel, panel("Receipts", [el("span", { class: "context" }, "newest first; dry runs change nothing")], this.history), panel("Events", [], this.events)),
       el("aside", { class: "rail", "aria-label": "New command and receipt" }, panel("New command", [], this.form), panel("Receipt", [], this.detail)));
   }
 
@@ -91,6 +95,7 @@ export class Commands {
    * @param {import("../messages.js").Run} run
    */
   showDetail(command, run) {
+    this.showModules(command);
     fillWhenChanged(this.detail, `${command?.id}/${command?.state}`, () => {
       if (!command) return [el("p", { class: "empty-line" }, "The receipt of a command shows what it changed, on which rank, at which step.")];
       const first = receiptsOf(command)[0]?.receipt;
@@ -98,5 +103,18 @@ export class Commands {
       const reason = first?.message && !sentence.includes(first.message) ? el("p", { class: "reason" }, first.message) : null;
       return [el("h3", {}, sentence), reason, receiptTable(command, run.device_total_bytes, null, false), typeof first?.result === "string" ? el("pre", {}, first.result) : null, el("p", {}, footLine(command))];
     });
+  }
+
+  /**
+   * What a receipt tells of modules: too wide for the rail.
+   * @param {Command | null} command
+   */
+  showModules(command) {
+    const found = command ? receiptsOf(command).flatMap(({ rank, receipt }) => {
+      const report = moduleReport(receipt.result);
+      return report ? [{ rank, report }] : [];
+    }) : [];
+    this.modulesPanel.hidden = found.length === 0;
+    fillWhenChanged(this.modules, found.length ? `${command?.id}/${found.length}` : "", () => found.map(({ rank, report }) => el("section", { "aria-label": `Rank ${rank}` }, found.length > 1 ? el("h3", {}, `Rank ${rank}`) : null, moduleTable(report))));
   }
 }

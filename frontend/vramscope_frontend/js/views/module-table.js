@@ -23,8 +23,9 @@ import { Segmented } from "./parts.js";
 
 /** @typedef {{steps: number, modules: ModuleRow[], modules_left_out: number, added_ms_per_step: number}} ModuleReport */
 /** @typedef {"tree" | "kept" | "forward" | "backward"} ModuleOrder */
+/** @typedef {"parameters_bytes" | "kept_bytes" | "forward_extra_bytes" | "backward_extra_bytes"} ModuleColumn */
 
-/** @type {{id: keyof ModuleRow, name: string, definition: string}[]} */
+/** @type {{id: ModuleColumn, name: string, definition: string}[]} */
 const COLUMNS = [
   { id: "parameters_bytes", name: "Parameters", definition: "Of the module and all within it; weights that are shared count once." },
   { id: "kept_bytes", name: "Kept", definition: "Allocated in its forward and still there at its end: saved for the backward, or handed on as its output." },
@@ -32,7 +33,7 @@ const COLUMNS = [
   { id: "backward_extra_bytes", name: "In its backward", definition: "Highest allocated while its backward ran, beyond what was there when it began." },
 ];
 
-/** @type {Record<Exclude<ModuleOrder, "tree">, keyof ModuleRow>} */
+/** @type {Record<Exclude<ModuleOrder, "tree">, ModuleColumn>} */
 const ORDER_BY = { kept: "kept_bytes", forward: "forward_extra_bytes", backward: "backward_extra_bytes" };
 
 /**
@@ -52,7 +53,7 @@ export function moduleReport(result) {
 export function inOrder(rows, order) {
   if (order === "tree") return rows;
   const name = ORDER_BY[order];
-  const weight = (/** @type {ModuleRow} */ row) => (known(row[name]) ? Number(row[name]) : -1);
+  const weight = (/** @type {ModuleRow} */ row) => row[name] ?? -1;
   return [...rows].sort((a, b) => weight(b) - weight(a));
 }
 
@@ -72,7 +73,7 @@ export function moduleSentence(report) {
 /** @param {ModuleReport} report */
 export function moduleTable(report) {
   const body = el("tbody", {});
-  const highest = Math.max(0, ...report.modules.flatMap((row) => COLUMNS.map(({ id }) => Number(row[id] ?? 0))));
+  const highest = Math.max(0, ...report.modules.flatMap((row) => COLUMNS.map(({ id }) => row[id] ?? 0)));
   const unit = tableUnit(highest);
   const most = Math.max(1, ...report.modules.map((row) => row.kept_bytes ?? 0));
   const order = new Segmented("Order of the modules", /** @type {{value: ModuleOrder, text: string}[]} */ ([{ value: "tree", text: "Model" }, { value: "kept", text: "Kept" }, { value: "forward", text: "Forward" }, { value: "backward", text: "Backward" }]), show);
@@ -93,7 +94,7 @@ export function moduleTable(report) {
     bar.style.width = `${((row.kept_bytes ?? 0) / most) * 100}%`;
     const cell = el("th", { scope: "row", title: `${row.path} (${row.type}), ${count(row.calls)} forwards a step${row.recomputed ? ", run again in the backward" : ""}` }, el("code", {}, name), " ", el("span", { class: "context" }, row.type), row.recomputed ? el("span", { class: "context" }, " · run again") : null);
     cell.style.paddingLeft = `${8 + (isTree ? Math.min(row.depth, 12) * 12 : 0)}px`;
-    return el("tr", {}, cell, ...COLUMNS.map(({ id }) => el("td", { class: "number", title: exactBytes(/** @type {number | null} */ (row[id])) }, inUnit(/** @type {number | null} */ (row[id]), unit))), el("td", { class: "module-share" }, bar));
+    return el("tr", {}, cell, ...COLUMNS.map(({ id }) => el("td", { class: "number", title: exactBytes(row[id]) }, inUnit(row[id], unit))), el("td", { class: "module-share" }, bar));
   }
 
   show("tree");
