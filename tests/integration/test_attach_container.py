@@ -66,8 +66,8 @@ def inside(box: Container, *arguments: str, prefix: Sequence[str] = ()) -> Ended
 
 
 def temporary_files(box: Container) -> str:
-    """Where a checkout lies in /tmp, some of its folders are there from the start."""
-    command = box.command(["find", "/tmp", "/dev/shm", "-mindepth", "1"])
+    """Not what is shown inside of a checkout that lies in /tmp: others work there as well."""
+    command = box.command(["find", "/tmp", "/dev/shm", "-xdev", "-mindepth", "1"])
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -41,7 +41,7 @@ def run_own_interpreter(
     """
     reading, writing = os.pipe()
     try:
-        command = [sys.executable, "-I", "-S", entering.__file__, str(pid), str(writing)]
+        command = [sys.executable, "-I", "-S", "-B", entering.__file__, str(pid), str(writing)]
         command += [_argv0(pid) if argv0 is None else argv0, *arguments]
         started = subprocess.Popen(
             command,

@@ -45,7 +45,7 @@ def arm_remote_exec(interpreter: Interpreter, script: str) -> None:
             raise InjectionError("the process has ended", "gone")
         done = run_own_interpreter(
             pid,
-            ["-S", "-P", "-c", _CODE, str(status.innermost_pid), script],
+            ["-S", "-P", "-B", "-c", _CODE, str(status.innermost_pid), script],
             environment=variables,
             timeout_s=_TIMEOUT_S,
         )

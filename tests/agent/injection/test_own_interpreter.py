@@ -38,6 +38,8 @@ def test_program_folder_and_environment(process: subprocess.Popen[str], tmp_path
     assert (done.returncode, done.stderr) == (0, "")
     executable, folder, environment = json.loads(done.stdout)
     assert (executable, folder) == (sys.executable, str(tmp_path))
+    # What it runs to get there compiles nothing that would stay in the place of the process.
+    assert "-B" in done.args
     assert environment["A"] == "b=\u00e9\n"
     # Python adds its own LC_CTYPE in the C locale.
     assert set(environment) <= {"A", "LC_CTYPE"}
