@@ -189,6 +189,8 @@ class Agent:
 
     def _offer_status(self, status: AgentStatus) -> None:
         """About once a second, on the sampler thread."""
+        if status.account is not None:
+            status.account.sent_bytes = self._delivery.transport.sent_bytes()
         self._delivery.transport.offer_status(status)
         if self._identities.has_changed:
             self._take_identity()

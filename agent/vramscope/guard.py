@@ -104,6 +104,11 @@ def error_count() -> int:
     return sum(list(_counts.values()))
 
 
+def errors_by_place() -> dict[str, int]:
+    """The same, by place."""
+    return dict(_counts)
+
+
 def set_error_hook(hook: ErrorHook | None) -> None:
     """Let ``hook`` see every swallowed exception (tests re-raise them), or nobody."""
     global _hook

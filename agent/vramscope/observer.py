@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from vramscope.collectors.allocator import AllocatorCounters
+from vramscope.collectors.garbage_collection import GarbageCollection
 from vramscope.collectors.host import HostCollector
 from vramscope.collectors.nvml import NvmlMonitor
 from vramscope.collectors.nvml_library import NvmlLibrary
@@ -62,10 +63,11 @@ class Observer:
         self._closers: list[Callable[[], object]] = []
         self._close_library: Callable[[], object] | None = None
         on_boundary: Callable[[], None] | None = None
+        self_cost = SelfCost(other_cpu_ns)
         if config.emulate:
             self._device = self._emulated_device(config.capacity_bytes, notices, on_device_change)
         else:
-            library = NvmlLibrary(notices)
+            library = NvmlLibrary(notices, released=self_cost.released)
             nvml = NvmlMonitor(library, clock, os.environ)
             device = CudaDevice(
                 nvml, notices, local_rank=identity.local_rank, on_change=on_device_change
@@ -76,7 +78,7 @@ class Observer:
             self._close_library = library.close
             on_boundary = device.follow_current_device
         counters = AllocatorCounters(config.fields)
-        self_cost = SelfCost(other_cpu_ns)
+        self._garbage = GarbageCollection()
         self._commands = CommandQueue(
             CommandHandlers(self._device),
             clock=clock,
@@ -105,7 +107,7 @@ class Observer:
             steps=self._steps,
             phases=self._phases,
             commands=self._commands,
-            host=HostCollector(clock),
+            collectors=(HostCollector(clock, self_cost.released), self._garbage),
             self_cost=self_cost,
             notices=notices,
             offer_status=offer_status,
@@ -116,12 +118,14 @@ class Observer:
     def start(self) -> None:
         """Install the step hooks and start to sample."""
         self._steps.install()
+        self._garbage.install()
         self._sampler.start()
 
     def stop(self, timeout_s: float) -> None:
         """Stop sampling, put the last rows into the outbox and leave PyTorch as it was."""
         # Hooks first: a step that ended after the sampler's last flush would lose its row.
         self._steps.remove()
+        self._garbage.remove()
         has_ended = self._sampler.stop(timeout_s)
         if has_ended:
             with guarded("phases"):
@@ -169,6 +173,7 @@ class Observer:
     def forget_after_fork(self) -> None:
         """In a forked child: make the hooks harmless, without a lock."""
         self._steps.forget_after_fork()
+        self._garbage.forget_after_fork()
 
     def _emulated_device(
         self, capacity_bytes: int, notices: Notices, on_change: Callable[[DeviceInfo], None]

@@ -63,6 +63,38 @@ _ALLOCATOR_COUNTS = (
     ("num_device_free", "Calls that gave memory back to the device."),
 )
 
+_HOST = (
+    ("rss_bytes", "B", "Resident memory of the training process."),
+    ("shared_bytes", "B", "Part of it that other processes may map as well."),
+    ("swap_bytes", "B", "Memory of the process that was moved to swap."),
+    ("locked_bytes", "B", "Memory that the process told the kernel to keep in place (mlock)."),
+    (
+        "os_pinned_bytes",
+        "B",
+        "Memory that the kernel counts as pinned for a device; not every driver's is in it.",
+    ),
+    ("threads", "", "Threads of the process."),
+    ("pinned_bytes", "B", "Pinned memory that PyTorch's host allocator has handed out."),
+    ("pinned_reserved_bytes", "B", "Pinned memory that it holds, cached blocks included."),
+    ("limit_bytes", "B", "Lowest memory limit of the control groups (container, job) it is in."),
+    ("limit_used_bytes", "B", "What counts against that limit, file cache included."),
+    ("workers", "", "Processes that it started with multiprocessing: DataLoader workers."),
+    ("workers_rss_bytes", "B", "Resident memory of these, added up; shared pages count in each."),
+    ("workers_shared_bytes", "B", "Shared memory in them, added up; it counts in each."),
+    ("shm_used_bytes", "B", "In use in the file system for shared memory, by everybody."),
+    ("shm_size_bytes", "B", "Size of that file system."),
+    ("shm_torch_bytes", "B", "Files in it that PyTorch made for this user and that have a name."),
+)
+_GC = (
+    ("collections", "", "Garbage collections of Python since attach."),
+    ("full_collections", "", "Those of the oldest generation, which walk through every object."),
+    ("pause_us", "us", "Time that all collections took."),
+    ("full_pause_us", "us", "Time that those of the oldest generation took."),
+    ("longest_pause_us", "us", "Longest collection since the sample before."),
+    ("collected", "", "Objects in reference cycles that were freed."),
+    ("uncollectable", "", "Objects that could not be freed."),
+)
+
 SERIES: Final[dict[str, Series]] = {
     series.name: series
     for series in (
@@ -99,11 +131,18 @@ SERIES: Final[dict[str, Series]] = {
         Series("device.utilization_percent", "%", "Share of time in which a kernel ran."),
         Series("device.power_mw", "mW", "Power draw of the device."),
         Series("device.temperature_c", "°C", "Temperature of the device."),
-        Series("host.rss_bytes", "B", "Resident memory of the training process."),
+        *(Series(f"host.{name}", unit, definition) for name, unit, definition in _HOST),
+        *(Series(f"gc.{name}", unit, definition) for name, unit, definition in _GC),
         Series("step.duration_us", "us", "Time from the previous optimizer step to this one."),
         Series("step.data_wait_us", "us", "Part of it that went by waiting for a batch."),
         Series("agent.sample_us", "us", "Time that taking this sample took."),
         Series("agent.cpu_us", "us", "CPU time of the agent's threads since attach."),
+        Series(
+            "agent.gil_us",
+            "us",
+            "Time that the sampling thread held the GIL since attach: its turns without the calls "
+            "that give it away.",
+        ),
     )
 }
 """Every well-known series by name, in display order."""

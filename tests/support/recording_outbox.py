@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from vramscope.outbox.losses import Losses
 from vramscope_protocol.columns import decode_columns
 from vramscope_protocol.messages import Batch, BatchKind, CommandUpdate, FieldTable
 
@@ -19,6 +20,8 @@ class RecordingOutbox:
         self.spills = 0
         self.memory_bytes = 0
         self.spool_bytes = 0
+        self.queued_messages = 0
+        self.losses = Losses()
 
     def declare(self, table: FieldTable) -> None:
         assert table.table not in self.tables, "declared twice"

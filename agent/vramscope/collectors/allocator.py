@@ -17,7 +17,18 @@ from vramscope_protocol.series import SERIES, unit_of
 ALL_FIELDS: Final = ("all",)
 """As ``fields``: stream every counter that this PyTorch has."""
 
-_OTHER_SOURCES = ("device", "host", "step", "phase", "agent", "time_ns")
+_OTHER_SOURCES = (
+    "device",
+    "host",
+    "gc",
+    "step",
+    "part",
+    "category",
+    "cache",
+    "phase",
+    "agent",
+    "time_ns",
+)
 
 DEFAULT_KEYS: Final = tuple(name for name in SERIES if name.partition(".")[0] not in _OTHER_SOURCES)
 """The counters streamed by default: those that ``series.py`` defines."""

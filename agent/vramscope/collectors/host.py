@@ -1,40 +1,129 @@
-"""Memory of the training process on the host."""
+"""Memory of the training process on the host, and of what belongs to it."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from typing import Final
 
+from vramscope.collectors.cgroup import MemoryCgroup
+from vramscope.collectors.data_workers import DataWorkers
+from vramscope.collectors.pinned_memory import PinnedMemoryReader
+from vramscope.collectors.proc_text import ProcText
+from vramscope.collectors.process_status import read_process_status
+from vramscope.collectors.self_cost import ReleasedTime
+from vramscope.collectors.shared_memory import SharedMemoryReader
 from vramscope.sampling.clock import Clock
 from vramscope_protocol.columns import UNKNOWN
 
-_INTERVAL_NS: Final = 500_000_000
-"""Reading a file releases the GIL, and getting it back costs the agent up to 5 ms."""
+NAMES: Final = (
+    "host.rss_bytes",
+    "host.shared_bytes",
+    "host.swap_bytes",
+    "host.locked_bytes",
+    "host.os_pinned_bytes",
+    "host.threads",
+    "host.pinned_bytes",
+    "host.pinned_reserved_bytes",
+    "host.limit_bytes",
+    "host.limit_used_bytes",
+    "host.workers",
+    "host.workers_rss_bytes",
+    "host.workers_shared_bytes",
+    "host.shm_used_bytes",
+    "host.shm_size_bytes",
+    "host.shm_torch_bytes",
+)
+
+_SECOND_NS: Final = 1_000_000_000
+
+
+class _Reading:
+    """Some of the values, read once in an interval."""
+
+    def __init__(self, read: Callable[[], tuple[int, ...]], first: int, interval_s: int) -> None:
+        self.read = read
+        self.first = first
+        self.interval_ns = interval_s * _SECOND_NS
+        self.due_ns = 0
 
 
 class HostCollector:
-    """Resident memory from ``/proc/self/statm``; unknown on systems without it."""
+    """Reads a little at each sample. A collector.
 
-    def __init__(self, clock: Clock, path: str = "/proc/self/statm") -> None:
+    Reading a file releases the GIL, and getting it back may take a switch interval: so a sample
+    makes one reading at most, the one that is most overdue. At a lower rate all of them are
+    taken less often, and cost less.
+
+    Args:
+        clock: says what is due.
+        released: where the time of calls that release the GIL is counted.
+        proc: where the kernel describes this process.
+        pinned: reads PyTorch's pinned memory.
+        workers: reads the workers' memory.
+        shared_memory: reads shared memory files.
+    """
+
+    names = NAMES
+
+    def __init__(
+        self,
+        clock: Clock,
+        released: ReleasedTime | None = None,
+        *,
+        proc: str = "/proc/self",
+        pinned: PinnedMemoryReader | None = None,
+        workers: DataWorkers | None = None,
+        shared_memory: SharedMemoryReader | None = None,
+    ) -> None:
         self._clock = clock
-        self._path = path
-        self._due_ns = clock.monotonic_ns()
-        self._rss_bytes = UNKNOWN
+        self._files = ProcText(released)
+        self._proc = proc
+        self._pinned = pinned or PinnedMemoryReader()
+        self._cgroup = MemoryCgroup(self._files, proc)
+        self._workers = workers or DataWorkers(self._files)
+        self._shared_memory = shared_memory or SharedMemoryReader(released)
+        self._values = [UNKNOWN] * len(NAMES)
+        self._readings = [
+            _Reading(self._read_process, 0, 1),
+            _Reading(self._read_pinned, 6, 1),
+            _Reading(self._cgroup.read, 8, 2),
+            _Reading(self._workers.read, 10, 2),
+            _Reading(self._shared_memory.read, 13, 5),
+        ]
+        self._has_begun = False
 
-    def rss_bytes(self) -> int:
-        """Resident bytes, read at most twice a second."""
+    def read(self) -> list[int]:
+        """The values as last read; the first time all are read."""
         now_ns = self._clock.monotonic_ns()
-        if now_ns >= self._due_ns:
-            self._due_ns = now_ns + _INTERVAL_NS
-            self._rss_bytes = self._read()
-        return self._rss_bytes
+        if not self._has_begun:
+            self._has_begun = True
+            for reading in self._readings:
+                self._take(reading, now_ns)
+        reading = min(self._readings, key=_due)
+        if reading.due_ns <= now_ns:
+            self._take(reading, now_ns)
+        return self._values[:]
 
-    def _read(self) -> int:
-        # Opened each time: a descriptor kept open would be the parent's after a fork, and a job
-        # that closes all descriptors would leave us reading, or closing, a file of its own.
-        try:
-            with open(self._path, "rb", buffering=0) as file:
-                pages = file.read(128).split()
-            return int(pages[1]) * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, IndexError, ValueError):
-            return UNKNOWN
+    def _take(self, reading: _Reading, now_ns: int) -> None:
+        reading.due_ns = now_ns + reading.interval_ns
+        values = reading.read()
+        self._values[reading.first : reading.first + len(values)] = values
+
+    def _read_process(self) -> tuple[int, ...]:
+        status = read_process_status(self._files, f"{self._proc}/status")
+        return (
+            status.rss_bytes,
+            status.shared_bytes,
+            status.swap_bytes,
+            status.locked_bytes,
+            status.pinned_bytes,
+            status.threads,
+        )
+
+    def _read_pinned(self) -> tuple[int, ...]:
+        pinned = self._pinned.read()
+        return pinned.used_bytes, pinned.reserved_bytes
+
+
+def _due(reading: _Reading) -> int:
+    return reading.due_ns

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
+from vramscope.collectors.self_cost import ReleasedTime
 from vramscope.fork_gate import no_fork
 from vramscope.notices import Notices
 
@@ -28,14 +30,17 @@ class NvmlLibrary:
     Args:
         notices: told once when NVML is missing or stops working.
         load: how to get the module ``pynvml``.
+        released: where the time of the calls is counted: they give the GIL away.
     """
 
     def __init__(
         self,
         notices: Notices,
         load: Callable[[], ModuleType] = lambda: import_module("pynvml"),
+        released: ReleasedTime | None = None,
     ) -> None:
         self._notices = notices
+        self._released = released or ReleasedTime()
         self._load = load
         self._module: Any = None
         self._tried = False
@@ -81,6 +86,7 @@ class NvmlLibrary:
         call = getattr(module, function, None)
         if call is None:
             return None
+        start_ns = time.perf_counter_ns()
         try:
             with no_fork():
                 return call(*args, **options)
@@ -90,6 +96,8 @@ class NvmlLibrary:
             else:
                 self._note(module, error)
             return None
+        finally:
+            self._released.add(start_ns)
 
     def _note(self, module: Any, error: Exception) -> None:
         if isinstance(error, module.NVMLError_GpuIsLost):

@@ -6,6 +6,7 @@ are counted from 0 again.
 
 from __future__ import annotations
 
+from vramscope.outbox.losses import Losses
 from vramscope.outbox.outbox import Outbox
 from vramscope_protocol.messages import Batch, DurableMessage, FieldTable
 
@@ -56,3 +57,13 @@ class CurrentOutbox:
     def spool_bytes(self) -> int:
         """Bytes on disk."""
         return self._outbox.spool_bytes
+
+    @property
+    def queued_messages(self) -> int:
+        """Messages in memory that are not acknowledged."""
+        return self._outbox.queued_messages
+
+    @property
+    def losses(self) -> Losses:
+        """What was dropped."""
+        return self._outbox.losses

@@ -147,6 +147,12 @@ class Outbox:
         return self._queued_bytes + self._in_flight_bytes
 
     @property
+    def queued_messages(self) -> int:
+        """Messages in memory that are not acknowledged."""
+        queues = (self._incoming, self._waiting, self._spilling, self._in_flight, self._again)
+        return sum(map(len, queues))
+
+    @property
     def spool_bytes(self) -> int:
         """Bytes on disk."""
         return self._spool.size_bytes if self._spool is not None else 0

@@ -15,22 +15,24 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from vramscope.collectors.allocator import AllocatorCounters, Layout, StatsPoller
-from vramscope.collectors.host import HostCollector
+from vramscope.collectors.collector import Collector
 from vramscope.collectors.self_cost import CpuMeter, SelfCost
 from vramscope.commands.queue import CommandQueue
 from vramscope.devices.device import Device
-from vramscope.guard import error_count, guarded
+from vramscope.guard import guarded
 from vramscope.notices import Notices
 from vramscope.phases.phases import Phases
 from vramscope.processes.attached import mark_this_thread
 from vramscope.sampling.clock import Clock, Deadlines
 from vramscope.sampling.cost_budget import CostBudget
 from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
+from vramscope.sampling.status import StatusOutbox, StatusReport
 from vramscope.steps.tracker import StepTracker
+from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import AgentStatus, Field
 from vramscope_protocol.series import PHASE, STEP, TIME_NS, unit_of
 
@@ -49,21 +51,11 @@ _DEVICE_NAMES: Final = (
     "device.power_mw",
     "device.temperature_c",
 )
-_AGENT_NAMES: Final = ("host.rss_bytes", "agent.sample_us", "agent.cpu_us")
+_AGENT_NAMES: Final = ("agent.sample_us", "agent.cpu_us", "agent.gil_us")
 
 
-class SamplerOutbox(RowSink, Protocol):
+class SamplerOutbox(RowSink, StatusOutbox, Protocol):
     """What the sampler needs of the outbox."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes that wait in memory."""
-        ...
-
-    @property
-    def spool_bytes(self) -> int:
-        """Bytes that wait on disk."""
-        ...
 
     def spill(self) -> None:
         """Move what does not fit in memory to disk."""
@@ -81,7 +73,7 @@ class Sampler:
         steps: knows the step, and has rows of its own to flush.
         phases: knows the phase, and has events of its own to tell.
         commands: runs what only reads.
-        host: memory of the process on the host.
+        collectors: what else adds columns to a row.
         self_cost: what the agent costs.
         notices: what is degraded.
         offer_status: takes the agent's status, about once a second.
@@ -99,7 +91,7 @@ class Sampler:
         steps: StepTracker,
         phases: Phases,
         commands: CommandQueue,
-        host: HostCollector,
+        collectors: Sequence[Collector] = (),
         self_cost: SelfCost,
         notices: Notices,
         offer_status: Callable[[AgentStatus], None],
@@ -113,19 +105,20 @@ class Sampler:
         self._steps = steps
         self._phases = phases
         self._commands = commands
-        self._host = host
+        self._collectors = tuple(collectors)
         self._self_cost = self_cost
         self._notices = notices
         self._offer_status = offer_status
         self._poller = StatsPoller(device, clock, notices)
         self._rows = RowBuffer("sample", outbox)
-        self._columns: tuple[Layout, FieldSet] | None = None
+        self._columns: tuple[Layout, tuple[tuple[str, ...], ...], FieldSet] | None = None
+        self._taken = 0
         self._budget = CostBudget(min(rate_hz, MAX_RATE_HZ), cost_budget)
         now_ns = clock.monotonic_ns()
         self._samples = Deadlines(1 / self._budget.rate_hz, now_ns)
         self._flushes = Deadlines(FLUSH_INTERVAL_S, now_ns)
         self._statuses = Deadlines(STATUS_INTERVAL_S, now_ns)
-        self._last_status: tuple[int, int] | None = None
+        self._status = StatusReport(self._budget, self_cost, outbox, notices, now_ns)
         # Released to wake the thread early. A bare lock, because an Event's wait costs half as
         # much again, at every turn.
         self._wake = threading.Lock()
@@ -200,19 +193,22 @@ class Sampler:
             with guarded("step hooks"):
                 self._steps.poll()
             with guarded("status"):
-                self._send_status(now_ns)
+                self._offer_status(self._status.make(now_ns, self._taken))
 
     def _run(self) -> None:
         with guarded("sampler thread"):
             mark_this_thread()
-            meter = CpuMeter()
+            meter, released = CpuMeter(), self._self_cost.released
+            released.follow_this_thread()
             while True:
                 self._wake.acquire(timeout=self._wait_s())
                 if self._stopping:
                     return
                 meter.begin()
+                released_ns = released.ns
                 self.tick()
-                self._account(meter.end())
+                cpu_ns = meter.end()
+                self._account(cpu_ns, max(0, meter.wall_ns - (released.ns - released_ns)))
 
     def _ring(self) -> None:
         with contextlib.suppress(RuntimeError):  # rung by another thread at the same time
@@ -221,8 +217,8 @@ class Sampler:
     def _wait_s(self) -> float:
         return self._samples.wait_s(self._clock.monotonic_ns())
 
-    def _account(self, cpu_ns: int) -> None:
-        self._self_cost.add_sampler_ns(cpu_ns)
+    def _account(self, cpu_ns: int, held_ns: int) -> None:
+        self._self_cost.add_sampler_ns(cpu_ns, held_ns)
         if self._budget.account(cpu_ns, self._clock.monotonic_ns()):
             self._samples.set_interval_s(1 / self._budget.rate_hz)
 
@@ -234,7 +230,9 @@ class Sampler:
         phase = self._phases.code()
         layout, counters = self._counters.read(self._poller.poll())
         device = self._device.device_memory()
-        rss_bytes = self._host.rss_bytes()
+        others: list[int] = []
+        for collector in self._collectors:
+            others.extend(_read(collector))
         cpu_us = self._self_cost.cpu_ns() // 1000
         sample_us = (self._clock.monotonic_ns() - start_ns) // 1000
         row = [
@@ -250,39 +248,30 @@ class Sampler:
             device.utilization_percent,
             device.power_mw,
             device.temperature_c,
-            rss_bytes,
             sample_us,
             cpu_us,
+            self._self_cost.held_ns // 1000,
+            *others,
         ]
         self._rows.append(self._field_set(layout), row)
+        self._taken += 1
 
     def _field_set(self, layout: Layout) -> FieldSet:
+        others = tuple([collector.names for collector in self._collectors])
         columns = self._columns
-        if columns is None or columns[0] is not layout:
-            names = (TIME_NS, STEP, PHASE, *layout.keys, *_DEVICE_NAMES, *_AGENT_NAMES)
-            columns = (layout, FieldSet([Field(name, "q", unit_of(name)) for name in names]))
-            self._columns = columns
-        return columns[1]
+        if columns is None or columns[0] is not layout or columns[1] != others:
+            names = [TIME_NS, STEP, PHASE, *layout.keys, *_DEVICE_NAMES, *_AGENT_NAMES]
+            names += [name for each in others for name in each]
+            fields = FieldSet([Field(name, "q", unit_of(name)) for name in names])
+            columns = self._columns = (layout, others, fields)
+        return columns[2]
 
-    def _send_status(self, now_ns: int) -> None:
-        cpu_ns = self._self_cost.cpu_ns()
-        # The first status comes at once, to show that the agent is there: what it has cost so
-        # far is the loading of libraries, which is not what watching costs.
-        last_ns, last_cpu_ns = self._last_status or (0, cpu_ns)
-        self._last_status = (now_ns, cpu_ns)
-        rate_hz = self._budget.rate_hz
-        if rate_hz < self._budget.wanted_rate_hz:
-            share = f"{self._budget.fraction:.1%} of a core"
-            self._notices.note("budget", f"sampling at {rate_hz:.1f} Hz to stay within {share}")
-        else:
-            self._notices.clear("budget")
-        self._offer_status(
-            AgentStatus(
-                rate_hz=rate_hz,
-                cost_fraction=(cpu_ns - last_cpu_ns) / (now_ns - last_ns),
-                outbox_bytes=self._outbox.memory_bytes,
-                spool_bytes=self._outbox.spool_bytes,
-                guard_errors=error_count(),
-                notes=self._notices.texts(),
-            )
-        )
+
+def _read(collector: Collector) -> Sequence[int]:
+    """What a collector reads: one that fails costs its own columns and no others."""
+    with guarded("collector"):
+        values = collector.read()
+        if len(values) == len(collector.names):
+            return values
+        raise ValueError(f"expected {len(collector.names)} values, got {len(values)}")
+    return [UNKNOWN] * len(collector.names)

@@ -66,6 +66,7 @@ class Connection:
         self.error: BaseException | None = None
         """Why the receiver ended; set before ``on_closed`` is called."""
         self.is_closed = False
+        self.sent_bytes = 0
         self._session = session
         self._on_message = on_message
         self._on_closed = on_closed
@@ -129,6 +130,7 @@ class Connection:
             websockets.ConnectionClosed: the connection is over or the write timed out.
         """
         self._websocket.send(frame)
+        self.sent_bytes += len(frame)
 
     def abort(self) -> None:
         """End the connection at once, whichever thread is blocked on it. Any thread."""

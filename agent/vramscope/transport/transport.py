@@ -79,6 +79,7 @@ class Transport:
         self._violations = 0
         self._own_cpu_ns = 0
         self._past_cpu_ns = 0
+        self._past_sent_bytes = 0
 
     def start(self) -> None:
         """Start the thread."""
@@ -98,6 +99,11 @@ class Transport:
         connection = self._connection
         present_ns = connection.cpu_ns() if connection is not None else 0
         return self._own_cpu_ns + self._past_cpu_ns + present_ns
+
+    def sent_bytes(self) -> int:
+        """Bytes of the messages that were sent, on all connections so far."""
+        connection = self._connection
+        return self._past_sent_bytes + (connection.sent_bytes if connection is not None else 0)
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything put so far is acknowledged.
@@ -214,6 +220,7 @@ class Transport:
             if time.monotonic() - started_s > self._limits.settled_after_s:
                 self._backoff.reset()
             self._past_cpu_ns += connection.cpu_ns()
+            self._past_sent_bytes += connection.sent_bytes
             self._connection = None
             self._outbox.rewind()
         return None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
 
-from vramscope.collectors.self_cost import CpuMeter, SelfCost
+from vramscope.collectors.self_cost import CpuMeter, ReleasedTime, SelfCost
 
 
 def burn(cpu_ns: int) -> None:
@@ -44,3 +45,49 @@ def test_sampler_hooks_and_transport_are_added() -> None:
     cost.add_sampler_ns(1)
     cost.add_hook_ns(4000)
     assert cost.cpu_ns() == 4321
+
+
+def test_a_part_of_its_own_is_taken_from_the_part_that_it_runs_in() -> None:
+    cost = SelfCost(lambda: 3_000)
+    with cost.part("map", within="sampler"):
+        burn(5_000_000)
+    cost.add_sampler_ns(7_000_000 + int(cost.cpu_ns() == 3_000))
+    parts = cost.parts_us()
+    assert parts["map"] >= 5_000
+    assert parts["sampler"] <= 2_000
+    assert parts["transport"] == 3
+    with cost.part("snapshots"):
+        burn(2_000_000)
+    assert cost.parts_us()["snapshots"] >= 2_000
+    assert cost.cpu_ns() >= 9_003_000
+
+
+def test_a_part_is_counted_also_when_it_fails() -> None:
+    cost = SelfCost(lambda: 0)
+
+    def fail() -> None:
+        with cost.part("census"):
+            burn(2_000_000)
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        fail()
+    assert cost.parts_us()["census"] >= 2_000
+
+
+def test_turns_and_how_long_they_held_the_gil() -> None:
+    cost = SelfCost(lambda: 0)
+    cost.add_sampler_ns(20, 1_500)
+    cost.add_sampler_ns(20, 500)
+    assert (cost.turns, cost.held_ns) == (2, 2_000)
+
+
+def test_released_time_is_that_of_one_thread() -> None:
+    released = ReleasedTime()
+    released.follow_this_thread()
+    other = threading.Thread(target=lambda: released.add(0))
+    other.start()
+    other.join()
+    assert released.ns == 0
+    released.add(time.perf_counter_ns() - 1_000)
+    assert released.ns >= 1_000

@@ -55,3 +55,5 @@ def test_it_tells_what_is_queued_where_things_go_now() -> None:
     current.switch(new)
     current.spill()
     assert (current.memory_bytes, current.spool_bytes) == (0, 0)
+    assert (current.queued_messages, old.queued_messages) == (0, 1)
+    assert current.losses is new.losses

@@ -72,11 +72,12 @@ def test_a_message_is_given_out_once_and_is_gone_when_acknowledged(tmp_path: Pat
     outbox.put(batch())
     assert seqs(take_all(outbox)) == [1, 2]
     assert outbox.unacked_bytes == outbox.memory_bytes > 2 * FRAME_BYTES
+    assert outbox.queued_messages == 2
     assert outbox.acked(1)
     assert outbox.first_seq == 2
     emptiness = [outbox.is_empty, outbox.acked(2), outbox.is_empty]
     assert emptiness == [False, True, True]
-    assert outbox.memory_bytes == outbox.unacked_bytes == 0
+    assert outbox.memory_bytes == outbox.unacked_bytes == outbox.queued_messages == 0
     assert outbox.first_seq == 3
 
 

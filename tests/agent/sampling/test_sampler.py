@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +13,10 @@ from tests.support.fake_device import FakeDevice
 from tests.support.fake_torch import nested_stats
 from tests.support.recording_outbox import RecordingOutbox
 from vramscope.collectors.allocator import ALL_FIELDS, DEFAULT_KEYS, AllocatorCounters
+from vramscope.collectors.collector import Collector
+from vramscope.collectors.garbage_collection import NAMES as GC_NAMES
+from vramscope.collectors.garbage_collection import GarbageCollection
+from vramscope.collectors.host import NAMES as HOST_NAMES
 from vramscope.collectors.host import HostCollector
 from vramscope.collectors.self_cost import SelfCost
 from vramscope.commands.handlers import CommandHandlers
@@ -27,12 +31,19 @@ from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import AgentStatus, Command
 from vramscope_protocol.series import SERIES
 
+OTHERS = 14 + len(HOST_NAMES) + len(GC_NAMES)
+"""Columns of a row that are no counters of the allocator."""
+
 
 class Rig:
     """A sampler with all its parts, over a fake device."""
 
     def __init__(
-        self, clock: Clock | None = None, fields: tuple[str, ...] | None = None, **options: Any
+        self,
+        clock: Clock | None = None,
+        fields: tuple[str, ...] | None = None,
+        collectors: Sequence[Collector] = (),
+        **options: Any,
     ) -> None:
         self.clock = clock or FakeClock()
         self.device = FakeDevice()
@@ -64,7 +75,7 @@ class Rig:
             steps=self.steps,
             phases=self.phases,
             commands=self.commands,
-            host=HostCollector(self.clock),
+            collectors=collectors or (HostCollector(self.clock), GarbageCollection()),
             self_cost=self_cost,
             notices=self.notices,
             offer_status=self._take_status,
@@ -137,8 +148,8 @@ def test_all_counters_are_a_new_table_once_the_allocator_is_up() -> None:
     rig.run(0.2)
     rig.sampler.flush()
     assert [len(table.fields) for table in rig.outbox.tables.values()] == [
-        len(DEFAULT_KEYS) + 14,
-        122 + 14,
+        len(DEFAULT_KEYS) + OTHERS,
+        122 + OTHERS,
     ]
 
 
@@ -220,7 +231,7 @@ def test_a_rate_lowered_by_the_budget_is_noted() -> None:
     rig = FakeRig()
     for _ in range(120):
         rig.run(0.1)
-        rig.sampler._account(5_000_000)
+        rig.sampler._account(5_000_000, 0)
     assert rig.statuses[-1].rate_hz == 1.0
     assert rig.statuses[-1].notes == ["sampling at 1.0 Hz to stay within 0.5% of a core"]
 
