@@ -1,9 +1,11 @@
 // The highest moment of each step, as far as it is known. Pure.
 //
-// PyTorch's peaks are those since the last reset, so they tell the peak of one step only when they
-// move. Otherwise the highest sample within the step is shown, a state that did exist; the end of
-// the step is the least that is always known.
+// Agents that reset the peaks at each step tell it exactly. Of the others PyTorch's peaks are those
+// since the last reset, so they tell the peak of one step only when they move. Otherwise the highest
+// sample within the step is shown, a state that did exist; the end of the step is the least that is
+// always known.
 
+import { AT_MOST, OPTIMIZER_BEFORE } from "./composition.js";
 import * as fields from "./fields.js";
 import { known } from "./format.js";
 import { beginsLife, numberOf } from "./numbering.js";
@@ -14,8 +16,17 @@ import { indexAt, isRolledUp, LIFE, lowerBound, SPAN } from "./series.js";
 /** Allocated when the step ends, beside the higher moment within it. */
 export const HELD = "held_at_end";
 
-const STATE = [fields.ALLOCATED, fields.ACTIVE, fields.RESERVED, fields.INACTIVE_SPLIT, fields.DEVICE_USED, fields.DEVICE_PROCESS, fields.DEVICE_OTHER];
-const KEPT = [fields.DEVICE_ALLOCATIONS, fields.RETRIES, fields.STEP_DURATION, fields.STEP, LIFE];
+/** What kind of moment a row is: place in MOMENTS. */
+export const MOMENT = "moment_of_row";
+/** @type {import("./waterfall.js").Moment[]} */
+export const MOMENTS = ["end", "instant", "peak"];
+const [END, INSTANT, PEAK] = [0, 1, 2];
+
+const DEVICE = [fields.DEVICE_USED, fields.DEVICE_PROCESS, fields.DEVICE_OTHER, fields.DEVICE_TOTAL, fields.DEVICE_FREE];
+const CACHE = [fields.RETURNABLE, fields.STRANDED, fields.PRIVATE_POOL];
+const STATE = [fields.ALLOCATED, fields.ACTIVE, fields.RESERVED, fields.INACTIVE_SPLIT, ...DEVICE, ...CACHE, MOMENT, AT_MOST];
+const PARTS = fields.PARTS.flatMap((part) => [fields.partField(part, "peak_bytes"), fields.partField(part, "volume_bytes"), fields.partField(part, "time_us")]);
+const KEPT = [fields.DEVICE_ALLOCATIONS, fields.RETRIES, fields.STEP_DURATION, fields.STEP, LIFE, fields.PEAK_PART, fields.ALLOCATED_VOLUME, ...fields.CATEGORY_FIELDS, ...PARTS];
 
 /**
  * One row a step with the state at its highest known moment.
@@ -26,7 +37,7 @@ const KEPT = [fields.DEVICE_ALLOCATIONS, fields.RETRIES, fields.STEP_DURATION, f
 export function highMoments(steps, samples) {
   const rows = steps.x.length;
   /** @type {Record<string, number[]>} */
-  const columns = { [HELD]: steps.columns[fields.ALLOCATED] ?? [] };
+  const columns = { [HELD]: steps.columns[fields.ALLOCATED] ?? [], [OPTIMIZER_BEFORE]: stateBefore(steps) };
   for (const name of KEPT) if (steps.columns[name]) columns[name] = steps.columns[name];
   for (const name of STATE) columns[name] = new Array(rows);
   let from = 0;
@@ -38,6 +49,15 @@ export function highMoments(steps, samples) {
     for (const name of STATE) columns[name][i] = state[name] ?? NaN;
   }
   return { x: steps.x, t: steps.t, columns, binWidth: steps.binWidth };
+}
+
+/**
+ * Optimizer state that each step began with.
+ * @param {Table} steps
+ */
+function stateBefore(steps) {
+  const state = steps.columns[fields.OPTIMIZER_STATE] ?? [];
+  return steps.x.map((_, i) => (beginsLife(steps, i) ? NaN : (state[i - 1] ?? NaN)));
 }
 
 /**
@@ -71,11 +91,43 @@ function highestSample(samples, from, to) {
  */
 function highestState(steps, i, samples, sample) {
   const end = endState(steps, i, samples);
+  const exact = exactPeak(steps, i, end);
+  if (exact) return exact;
   const seen = sample < 0 ? -Infinity : samples.columns[fields.ALLOCATED][sample];
   const peak = movedPeak(steps, i, fields.ALLOCATED_PEAK);
   const at_end = known(end[fields.ALLOCATED]) ? end[fields.ALLOCATED] : -Infinity;
   if (peak > at_end && peak > seen) return peakState(steps, i, peak, end);
   return withReservedPeak(seen > at_end ? sampleState(samples, sample, end) : end, movedPeak(steps, i, fields.RESERVED_PEAK));
+}
+
+/** How the cache was cut is known of the moment of the look only. */
+const NO_LOOK = Object.fromEntries(CACHE.map((name) => [name, NaN]));
+
+/**
+ * The highest moment of a step whose peaks were counted from its begin.
+ * @param {Table} steps
+ * @param {number} i
+ * @param {Record<string, number>} end
+ * @returns {Record<string, number> | null}
+ */
+function exactPeak(steps, i, end) {
+  const peak = steps.columns[fields.PEAK_ALLOCATED]?.[i];
+  if (!known(peak)) return null;
+  const reserved = steps.columns[fields.PEAK_RESERVED]?.[i];
+  const state = withReservedPeak(end, known(reserved) ? reserved : -Infinity);
+  const active = steps.columns[fields.PEAK_ACTIVE]?.[i];
+  return { ...state, ...NO_LOOK, [fields.ALLOCATED]: peak, [fields.ACTIVE]: known(active) ? active : peak, [fields.INACTIVE_SPLIT]: NaN, [MOMENT]: PEAK, [AT_MOST]: heldStill(steps, i) ? 0 : 1 };
+}
+
+/**
+ * Whether reserved was the same all through a step: nothing was taken from the device, and the end is
+ * as high as the highest moment.
+ * @param {Table} steps
+ * @param {number} i
+ */
+function heldStill(steps, i) {
+  const taken = steps.columns[fields.DEVICE_ALLOCATIONS];
+  return !beginsLife(steps, i) && known(taken?.[i]) && taken[i] === taken[i - 1] && steps.x[i] === steps.x[i - 1] + 1 && steps.columns[fields.RESERVED]?.[i] === steps.columns[fields.PEAK_RESERVED]?.[i];
 }
 
 /**
@@ -93,6 +145,8 @@ function withReservedPeak(state, peak_bytes) {
     [fields.INACTIVE_SPLIT]: NaN,
     [fields.DEVICE_USED]: state[fields.DEVICE_USED] + rise,
     [fields.DEVICE_PROCESS]: state[fields.DEVICE_PROCESS] + rise,
+    [fields.DEVICE_FREE]: Math.max(0, state[fields.DEVICE_FREE] - rise),
+    ...NO_LOOK,
   };
 }
 
@@ -122,15 +176,35 @@ export function endState(steps, i, samples) {
   /** @type {Record<string, number>} */
   const state = {};
   for (const name of STATE) state[name] = steps.columns[name]?.[i] ?? NaN;
-  if (known(state[fields.DEVICE_USED])) return state;
+  state[MOMENT] = END;
   const before = indexAt(samples.x, steps.t[i]);
   const sample = before < 0 ? 0 : before;
+  takeLook(state, samples, sample);
+  if (known(state[fields.DEVICE_USED])) return state;
   const reserved = samples.columns[fields.RESERVED]?.[sample];
   if (!known(reserved)) return state;
-  state[fields.DEVICE_USED] = state[fields.RESERVED] + Math.max(0, samples.columns[fields.DEVICE_USED][sample] - reserved);
-  state[fields.DEVICE_PROCESS] = state[fields.RESERVED] + Math.max(0, samples.columns[fields.DEVICE_PROCESS][sample] - reserved);
-  state[fields.DEVICE_OTHER] = samples.columns[fields.DEVICE_OTHER][sample];
+  const of = (/** @type {string} */ name) => samples.columns[name]?.[sample] ?? NaN;
+  state[fields.DEVICE_USED] = state[fields.RESERVED] + Math.max(0, of(fields.DEVICE_USED) - reserved);
+  state[fields.DEVICE_PROCESS] = state[fields.RESERVED] + Math.max(0, of(fields.DEVICE_PROCESS) - reserved);
+  state[fields.DEVICE_OTHER] = of(fields.DEVICE_OTHER);
+  state[fields.DEVICE_TOTAL] = of(fields.DEVICE_TOTAL);
+  state[fields.DEVICE_FREE] = Math.max(0, of(fields.DEVICE_FREE) - (state[fields.RESERVED] - reserved));
   return state;
+}
+
+/**
+ * How the cache is cut at the end of a step: the look at the segments before it or the one after it,
+ * whichever adds up to what is free there.
+ * @param {Record<string, number>} state
+ * @param {Table} samples
+ * @param {number} sample the last one before the end
+ */
+function takeLook(state, samples, sample) {
+  const rest = state[fields.RESERVED] - state[fields.ACTIVE];
+  const misses = (/** @type {number} */ i) => Math.abs(CACHE.reduce((sum, name) => sum + (samples.columns[name]?.[i] || 0), 0) - rest);
+  const look = misses(sample + 1) < misses(sample) && sample + 1 < samples.x.length ? sample + 1 : sample;
+  if (isRolledUp(samples, look)) return;
+  for (const name of CACHE) state[name] = samples.columns[name]?.[look] ?? NaN;
 }
 
 /**
@@ -142,7 +216,8 @@ export function endState(steps, i, samples) {
 function sampleState(samples, sample, end) {
   /** @type {Record<string, number>} */
   const state = {};
-  for (const name of STATE) state[name] = samples.columns[name][sample];
+  for (const name of STATE) state[name] = samples.columns[name]?.[sample] ?? NaN;
+  state[MOMENT] = INSTANT;
   // A rolled-up sample holds the highest of each counter: no split of the free part did exist.
   if (isRolledUp(samples, sample)) state[fields.INACTIVE_SPLIT] = NaN;
   if (!known(state[fields.RESERVED])) state[fields.RESERVED] = end[fields.RESERVED];
@@ -160,5 +235,5 @@ function peakState(steps, i, peak, end) {
   const active = movedPeak(steps, i, fields.ACTIVE_PEAK);
   const state = withReservedPeak(end, movedPeak(steps, i, fields.RESERVED_PEAK));
   // How the free part inside segments was split at that moment is not kept.
-  return { ...state, [fields.ALLOCATED]: peak, [fields.ACTIVE]: Math.max(peak, active), [fields.INACTIVE_SPLIT]: NaN };
+  return { ...state, ...NO_LOOK, [fields.ALLOCATED]: peak, [fields.ACTIVE]: Math.max(peak, active), [fields.INACTIVE_SPLIT]: NaN, [MOMENT]: PEAK };
 }

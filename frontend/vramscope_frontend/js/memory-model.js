@@ -5,7 +5,7 @@ import { pickRows } from "./downsampling.js";
 import * as fields from "./fields.js";
 import { age, count, inUnit, known, plural, tableUnit } from "./format.js";
 import { missingSteps, silences } from "./gaps.js";
-import { endState, HELD } from "./high-moments.js";
+import { endState, HELD, MOMENT, MOMENTS } from "./high-moments.js";
 import { beginsLife, numberOf, stretchesOf } from "./numbering.js";
 import { heightOf, highestRow } from "./peaks.js";
 import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
@@ -104,18 +104,31 @@ export function pictureOf(scene, cursor) {
  * @param {Table} steps
  */
 function stateAt(rows, index, byStep, steps) {
+  return compose(countersOf(rows, index, byStep, steps), null);
+}
+
+/**
+ * @param {Table} rows
+ * @param {number} index
+ * @param {boolean} byStep
+ * @param {Table} steps
+ */
+function countersOf(rows, index, byStep, steps) {
   const row = rowAt(rows, index);
-  return compose(byStep ? countersAt(row, true, row[HELD] ?? null) : countersAt(row, !isRolledUp(rows, index), heldBefore(steps, rows.x[index])), null);
+  if (byStep) return countersAt(row, true, row[HELD] ?? null, MOMENTS[row[MOMENT] ?? 0]);
+  const before = stepBefore(steps, rows.x[index]);
+  return countersAt(row, !isRolledUp(rows, index), before[fields.ALLOCATED] ?? null, "instant", before);
 }
 
 /**
  * What the step before a moment handed on.
  * @param {Table} steps
  * @param {number} t
+ * @returns {Record<string, number>}
  */
-function heldBefore(steps, t) {
-  const value = steps.columns[fields.ALLOCATED]?.[indexAt(steps.t, t)];
-  return known(value) ? value : null;
+function stepBefore(steps, t) {
+  const index = indexAt(steps.t, t);
+  return index < 0 ? {} : rowAt(steps, index);
 }
 
 /**
@@ -134,11 +147,7 @@ export function readingOf(scene, cursor) {
   const columns = source.columns;
   const height = (/** @type {number} */ i) => heightOf(Math.max(columns[fields.DEVICE_USED][i] || 0, columns[fields.RESERVED][i] || 0), columns[fields.ALLOCATED][i]);
   const top = highestRow(source, height, from, to)?.index ?? at;
-  const stateOf = (/** @type {number} */ i) => {
-    const row = rowAt(source, i);
-    const exact = byStep || !isRolledUp(source, i);
-    return compose(countersAt(row, exact, byStep ? (row[HELD] ?? null) : heldBefore(scene.steps, source.x[i])), limit_bytes);
-  };
+  const stateOf = (/** @type {number} */ i) => compose(countersOf(source, i, byStep, scene.steps), limit_bytes);
   return {
     end: cursor === null && byStep ? endOf(scene, at) : stateOf(at),
     peak: stateOf(top),
@@ -157,7 +166,7 @@ export function readingOf(scene, cursor) {
 function endOf({ steps, samples, limit_bytes }, index) {
   const state = endState(steps, index, samples);
   const row = Object.fromEntries(Object.entries(state).filter(([, value]) => known(value)));
-  return compose(countersAt(row, true, row[fields.ALLOCATED] ?? null), limit_bytes);
+  return compose(countersAt(row, true, row[fields.ALLOCATED] ?? null, "end", rowAt(steps, index)), limit_bytes);
 }
 
 /**

@@ -5,7 +5,7 @@ import { growthOf, quantile } from "./growth.js";
 import { known } from "./format.js";
 import { limitOf } from "./limits.js";
 import { newestLifeFrom, numberOf } from "./numbering.js";
-import { outsideOf, peakOf } from "./peaks.js";
+import { outsideOf, peakIn, peakOf } from "./peaks.js";
 import { rankRows, worstRank } from "./ranks-model.js";
 import { highest, lastKnown } from "./series.js";
 
@@ -90,7 +90,7 @@ export function stepFacts(data, steps, high) {
   const { columns } = all;
   const samples = data.samples.whole();
   const last = (/** @type {string} */ name) => lastKnown(columns[name]) ?? lastKnown(samples.columns[name]);
-  const largest = highest(columns[fields.ALLOCATED_PEAK]) ?? highest(samples.columns[fields.ALLOCATED]);
+  const largest = highest(all.x.map((_, i) => peakIn(all, i, fields.PEAK_ALLOCATED, fields.ALLOCATED_PEAK))) ?? highest(samples.columns[fields.ALLOCATED]);
   const bySteps = high.columns[fields.ALLOCATED].some(known);
   const newest = newestLifeFrom(all);
   const since = newestLifeFrom(steps);
@@ -101,7 +101,7 @@ export function stepFacts(data, steps, high) {
   const active = last(fields.ACTIVE) ?? last(fields.ALLOCATED);
   const stranded = last(fields.INACTIVE_SPLIT);
   const outside = outsideOf(samples);
-  const used_at_end = last(fields.DEVICE_USED) ?? (known(reserved) && known(outside) ? reserved + outside : null);
+  const used_at_end = known(reserved) && known(outside) ? reserved + outside : last(fields.DEVICE_USED);
   return {
     bySteps,
     allocatedPeak: bySteps ? lastKnown(high.columns[fields.ALLOCATED]) : lastKnown(samples.columns[fields.ALLOCATED]),

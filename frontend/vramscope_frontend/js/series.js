@@ -1,6 +1,6 @@
 // Tables of rows in time or step order, as plain columns. Pure: no fetching, no drawing, no clock.
 
-import { STEP } from "./fields.js";
+import { DEVICE_FREE, STEP } from "./fields.js";
 import { known } from "./format.js";
 
 /** @typedef {import("./messages.js").Columns} Columns */
@@ -102,7 +102,7 @@ export function isRolledUp(table, index) {
 }
 
 /**
- * One row per bin, with the highest value of each field in it.
+ * One row per bin, with the highest value of each field in it (of what is free, the lowest).
  * @param {SeriesPayload} payload
  * @param {string[]} fields
  * @param {number} origin_ns
@@ -115,7 +115,8 @@ export function tableFromSeries(payload, fields, origin_ns) {
   const columns = {};
   for (const name of fields) {
     const bins = payload.columns[name];
-    if (bins) columns[name] = bins.max;
+    // The highest use of a bin is where least is free.
+    if (bins) columns[name] = name === DEVICE_FREE ? bins.min : bins.max;
   }
   appendRows(table, t, t, columns, Infinity);
   table.binWidth = payload.resolution_ms / 1000;

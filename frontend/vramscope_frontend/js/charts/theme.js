@@ -39,11 +39,19 @@ export function readTokens() {
       tensors: token("cat-tensors"),
       held: token("cat-held"),
       within: token("cat-within"),
+      parameters: token("cat-parameters"),
+      gradients: token("cat-gradients"),
+      optimizer: token("cat-optimizer"),
+      buffers: token("cat-buffers"),
+      activations: token("cat-activations"),
+      unsplit: token("cat-unsplit"),
       pending: token("cat-pending"),
       stranded: token("cat-stranded"),
+      private: token("cat-stranded"),
       inside: token("cat-cached"),
       cached: token("cat-cached"),
       context: token("cat-context"),
+      driver: token("cat-driver"),
       unknown: token("cat-unknown"),
       other: token("cat-other"),
     },
@@ -59,8 +67,12 @@ export function readTokens() {
 export function hatchColour(tokens, id) {
   // The cross of the unknown: in the hatch of stranded it read as if all of it were lost.
   if (id === "inside" || id === "unknown") return tokens.ink3;
+  if (id === "unsplit") return tokens.panel;
   return tokens.category[id];
 }
+
+/** Categories whose hatch lies on their own colour: what is crossed out has a colour, but no name. */
+export const CROSSED = /** @type {ReadonlySet<import("../composition.js").LayerId>} */ (new Set(/** @type {const} */ (["inside", "unknown", "unsplit"])));
 
 /**
  * `#rrggbb` with an opacity.

@@ -2,7 +2,7 @@
 
 import { LAYERS } from "../composition.js";
 import { known } from "../format.js";
-import { faded, hatchColour } from "./theme.js";
+import { CROSSED, faded, hatchColour } from "./theme.js";
 
 /** @typedef {import("./theme.js").Tokens} Tokens */
 /** @typedef {import("./timeline.js").TimelineModel} TimelineModel */
@@ -37,7 +37,7 @@ function areas(tokens, model) {
   return LAYERS.flatMap((layer) => {
     const values = model.layers?.[layer.id];
     if (!values?.some((value) => value > 0)) return [];
-    const opacity = (layer.pattern && layer.id !== "inside" ? 0.62 : 1) * dim;
+    const opacity = (layer.pattern && !CROSSED.has(layer.id) ? 0.62 : 1) * dim;
     return {
       name: layer.name,
       type: "scatter",
@@ -100,6 +100,7 @@ function columns(tokens, model, { end, peak }) {
     if (!values.some((value) => known(value) && value > 0)) return [];
     const colour = tokens.category[layer.id];
     const hatched = layer.pattern !== "";
+    const ground = hatched && !CROSSED.has(layer.id) ? tokens.panel : colour;
     return /** @type {Partial<Plotly.PlotData>} */ ({
       name: layer.name,
       type: "bar",
@@ -109,9 +110,9 @@ function columns(tokens, model, { end, peak }) {
       yaxis: "y",
       opacity: model.dimmed ? 0.45 : 1,
       marker: {
-        color: layer.id === "inside" ? colour : hatched ? tokens.panel : colour,
+        color: ground,
         line: { width: 0.8, color: tokens.panel },
-        ...(hatched ? { pattern: { shape: layer.pattern, fgcolor: hatchColour(tokens, layer.id), bgcolor: layer.id === "inside" ? colour : tokens.panel, size: layer.pattern === "." ? 5 : 6, solidity: layer.pattern === "x" ? 0.2 : 0.42, fillmode: "replace" } } : {}),
+        ...(hatched ? { pattern: { shape: layer.pattern, fgcolor: hatchColour(tokens, layer.id), bgcolor: ground, size: layer.pattern === "." ? 5 : 6, solidity: layer.pattern === "x" ? 0.2 : 0.42, fillmode: "replace" } } : {}),
       },
       hoverinfo: "skip",
     });

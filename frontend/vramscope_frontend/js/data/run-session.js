@@ -1,7 +1,7 @@
 // One run as this page follows it: fetched once, kept by the live feed, fetched again after a loss.
 
 import { api } from "../api.js";
-import { DEVICE_USED, LIVE_FIELDS, OVERVIEW_FIELDS, RESERVED } from "../fields.js";
+import { DEVICE_FREE, DEVICE_TOTAL, DEVICE_USED, LIVE_FIELDS, OVERVIEW_FIELDS, RESERVED } from "../fields.js";
 import { known } from "../format.js";
 import { PhaseLog } from "../phases.js";
 import { Store } from "../store.js";
@@ -173,7 +173,7 @@ export class RunSession {
         if (event.kind !== "samples") return;
         this.heard_ns = this.clock.now_ns();
         const { columns } = event;
-        event.time_ns.forEach((ns, i) => matrix.add(event.rank, (ns - run.started_ns) / 1e9, inUse(columns[DEVICE_USED]?.[i], columns[RESERVED]?.[i])));
+        event.time_ns.forEach((ns, i) => matrix.add(event.rank, (ns - run.started_ns) / 1e9, inUse(columns[DEVICE_USED]?.[i], columns[RESERVED]?.[i], columns[DEVICE_TOTAL]?.[i], columns[DEVICE_FREE]?.[i])));
         this.changed();
       },
       onResubscribed: () => void this.fetchAllRanks(run, matrix),
@@ -204,7 +204,7 @@ export class RunSession {
     const work = async () => {
       for (let rank = waiting.shift(); rank !== undefined && !this.closed; rank = waiting.shift()) {
         const payload = await api.series(run.id, { fields: OVERVIEW_FIELDS, rank, points: MATRIX_BINS, start_ns });
-        payload.time_ns.forEach((ns, i) => matrix.add(rank, (ns - run.started_ns) / 1e9, inUse(payload.columns[DEVICE_USED]?.max[i], payload.columns[RESERVED]?.max[i]), payload.resolution_ms / 1000));
+        payload.time_ns.forEach((ns, i) => matrix.add(rank, (ns - run.started_ns) / 1e9, inUse(payload.columns[DEVICE_USED]?.max[i], payload.columns[RESERVED]?.max[i], payload.columns[DEVICE_TOTAL]?.max[i], payload.columns[DEVICE_FREE]?.min[i]), payload.resolution_ms / 1000));
         this.changed();
       }
     };
@@ -217,11 +217,14 @@ export class RunSession {
 }
 
 /**
+ * What is not free on the device, the driver's own part included.
  * @param {number | null | undefined} used
  * @param {number | null | undefined} reserved
+ * @param {number | null | undefined} total
+ * @param {number | null | undefined} free
  */
-function inUse(used, reserved) {
-  return known(used) ? Math.max(used, reserved ?? 0) : reserved;
+function inUse(used, reserved, total, free) {
+  return known(used) ? Math.max(used, reserved ?? 0, known(total) && known(free) ? total - free : 0) : reserved;
 }
 
 /**

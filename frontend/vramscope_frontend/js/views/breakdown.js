@@ -1,7 +1,7 @@
 // The table beside the chart: the legend of the stack and its numbers, in the same order from top
 // to bottom. It follows the cursor ten times a second by plain text, without any redraw.
 
-import { hatchColour, readTokens } from "../charts/theme.js";
+import { CROSSED, hatchColour, readTokens } from "../charts/theme.js";
 import { LAYERS } from "../composition.js";
 import { el, setAttribute, setText, svg } from "../dom.js";
 import { exactBytes, inUnit, known, sizeText } from "../format.js";
@@ -35,10 +35,11 @@ export function swatch(id, tokens) {
     return mark;
   }
   const stroke = { stroke: hatchColour(tokens, id), "stroke-width": 1.6 };
-  const ground = id === "inside" || id === "unknown" ? colour : tokens.panel;
+  const ground = CROSSED.has(id) ? colour : tokens.panel;
   const shapes = {
     "/": [svg("path", { d: "M-1 5L5 -1M-1 11L11 -1M5 11L11 5", ...stroke })],
     "\\": [svg("path", { d: "M-1 5L5 11M-1 -1L11 11M5 -1L11 5", ...stroke })],
+    "-": [svg("path", { d: "M0 2.5H10M0 7.5H10", ...stroke })],
     x: [svg("path", { d: "M0 0L10 10M10 0L0 10", ...stroke, "stroke-width": 1 })],
     ".": [2.5, 7.5].flatMap((x) => [2.5, 7.5].map((y) => svg("circle", { cx: x, cy: y, r: 1.5, fill: colour }))),
   };
