@@ -41,9 +41,9 @@ export function runsKey(page, key) {
  * @param {string} key
  */
 export function runKey(page, key) {
-  if (key === "e") {
-    if (page.actions.free.disabled) return false;
-    page.openCommand("empty_cache");
+  if (key === "e" || key === "s") {
+    if ((key === "e" ? page.actions.free : page.actions.snapshot).disabled) return false;
+    page.openCommand(key === "e" ? "empty_cache" : "snapshot");
     return true;
   }
   return page.view instanceof Overview ? chartKey(page.view.memory, key) : (page.view?.onKey?.(key) ?? false);

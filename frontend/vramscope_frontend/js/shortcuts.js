@@ -12,7 +12,7 @@ const SHEET = [
   { title: "Pages", lines: [{ keys: "g u", text: "runs" }, { keys: "g o", text: "overview" }, { keys: "g r", text: "ranks" }, { keys: "g m", text: "map" }, { keys: "g s", text: "snapshots" }, { keys: "g c", text: "commands" }, { keys: "g a", text: "about" }] },
   { title: "List of runs", lines: [{ keys: "j k", text: "next, previous" }, { keys: "Enter", text: "open" }] },
   { title: "Chart", lines: [{ keys: "f", text: "follow" }, { keys: "[ ]", text: "previous, next step" }, { keys: "← →", text: "cursor (Shift: by 10)" }, { keys: "+ −", text: "zoom" }, { keys: "Backspace", text: "previous range" }, { keys: "0", text: "whole run" }, { keys: "p", text: "to the peak" }, { keys: "l", text: "lines or composition" }] },
-  { title: "Act", lines: [{ keys: "e", text: "free cache… (dry run first)" }] },
+  { title: "Act", lines: [{ keys: "e", text: "free cache… (dry run first)" }, { keys: "s", text: "take snapshot…" }] },
 ];
 
 /**

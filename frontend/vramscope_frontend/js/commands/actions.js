@@ -13,9 +13,10 @@ export class Actions {
   constructor(open) {
     this.open = open;
     this.free = el("button", { class: "button when-wide", type: "button", "data-command": "empty_cache", click: () => open("empty_cache") }, "Free cache…");
-    this.items = CATALOGUE.map((entry) => {
+    this.snapshot = el("button", { class: "button when-wide", type: "button", "data-command": "snapshot", click: () => open("snapshot") }, "Take snapshot…");
+    this.items = CATALOGUE.filter((entry) => entry.menu !== null).map((entry) => {
       const reason = el("small", {});
-      const button = el("button", { class: entry.name === "empty_cache" ? "when-narrow" : null, type: "button", role: "menuitem", "data-command": entry.name, click: () => this.choose(entry.name) }, entry.menu, reason);
+      const button = el("button", { class: ["empty_cache", "snapshot"].includes(entry.name) ? "when-narrow" : null, type: "button", role: "menuitem", "data-command": entry.name, click: () => this.choose(entry.name) }, entry.menu, reason);
       return { entry, button, reason };
     });
     this.list = el("div", { class: "menu-list", role: "menu", hidden: true }, ...this.items.map((item) => item.button));
@@ -26,7 +27,7 @@ export class Actions {
       if (event.target instanceof Node && !this.menu.contains(event.target)) this.toggle(false);
     };
     document.addEventListener("pointerdown", this.onOutside);
-    this.element = el("div", { class: "actions" }, this.free, this.menu);
+    this.element = el("div", { class: "actions" }, this.snapshot, this.free, this.menu);
   }
 
   close() {
@@ -76,6 +77,9 @@ export class Actions {
     const reason = reasonOf(/** @type {any} */ (CATALOGUE[0]));
     this.free.disabled = reason !== null;
     setAttribute(this.free, "title", reason ?? "Dry run first; nothing is changed yet (e)");
+    const whyNot = reasonOf(/** @type {any} */ (CATALOGUE.find((entry) => entry.name === "snapshot")));
+    this.snapshot.disabled = whyNot !== null;
+    setAttribute(this.snapshot, "title", whyNot ?? "What it costs comes first; nothing is done yet (s)");
     for (const item of this.items) {
       const why = reasonOf(item.entry);
       item.button.disabled = why !== null;

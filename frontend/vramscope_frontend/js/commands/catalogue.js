@@ -6,12 +6,28 @@
  * @typedef {object} CommandEntry
  * @property {string} name as the protocol has it
  * @property {string} title
- * @property {string} menu
+ * @property {string | null} menu null: not offered on the page, which asks by itself when it needs it
  * @property {string} summary
  * @property {boolean} needsControl
  * @property {boolean} dryRun
  * @property {string} verb begins the label of the button that does it
  * @property {string[][]} costs rows "what", "how much"
+ * @property {ParamField[]} [params] what a person may choose
+ */
+
+/**
+ * One parameter in the dialog. A number that may be left empty is `optional`: empty means none.
+ * @typedef {object} ParamField
+ * @property {string} key as the protocol has it
+ * @property {string} label
+ * @property {"number" | "choice" | "flag"} kind
+ * @property {number | string | boolean} value chosen at first
+ * @property {string} [unit]
+ * @property {number} [min]
+ * @property {number} [max]
+ * @property {boolean} [optional]
+ * @property {{value: string, text: string}[]} [options]
+ * @property {string} [note] what it costs or means
  */
 
 const BOUNDARY = ["When", "at the end of the next step; gives up after 30 s"];
@@ -77,6 +93,74 @@ export const CATALOGUE = [
     needsControl: false,
     dryRun: false,
     verb: "Ask",
+    costs: [],
+  },
+  {
+    name: "snapshot",
+    title: "Take a snapshot",
+    menu: "Take snapshot…",
+    summary: "Reads every segment and block as it is at the end of the next step. Who allocated them is in it only while a history is being recorded.",
+    needsControl: true,
+    dryRun: false,
+    verb: "Take a snapshot",
+    costs: [["Pause", "while the blocks are read: about 0.3 ms for 1,000 blocks, 16 ms for 50,000"], ["Then", "written and sent by a process of its own, behind the live data"], BOUNDARY, SAME],
+    params: [{ key: "traces", label: "With the history", kind: "flag", value: true, note: "Every entry recorded so far, if a history is being recorded." }],
+  },
+  {
+    name: "history_start",
+    title: "Record allocations",
+    menu: "Record allocations…",
+    summary: "Records each allocation and who made it, from the end of the next step on. After the steps asked for it takes a snapshot and stops by itself.",
+    needsControl: true,
+    dryRun: false,
+    verb: "Record",
+    costs: [["Each allocation", "with its free about 0.8 µs longer with the stacks of allocations, 0.5 with live blocks only, 1.3 with frees too; more with deep stacks"], ["Host memory", "the oldest entries go when the limit is reached"], ["Your own recording", "is never touched: if the script records already, this is refused"], BOUNDARY, SAME],
+    params: [
+      { key: "steps", label: "Steps", kind: "number", value: 3, min: 1, max: 100_000, optional: true, note: "Empty: until it is stopped." },
+      { key: "mode", label: "What", kind: "choice", value: "alloc", options: [{ value: "alloc", text: "every event, stacks of allocations" }, { value: "all", text: "every event, stacks of frees too" }, { value: "state", text: "live blocks only" }] },
+      { key: "max_mib", label: "Host memory at most", kind: "number", value: 256, unit: "MiB", min: 16, max: 65_536 },
+      { key: "backward_lines", label: "Name the forward line of what the backward pass allocates", kind: "flag", value: false, note: "Slower: a hook at each node of the graph." },
+    ],
+  },
+  {
+    name: "history_dump",
+    title: "Snapshot of the recording",
+    menu: "Snapshot of the recording…",
+    summary: "Takes a snapshot with the history recorded so far; recording goes on.",
+    needsControl: true,
+    dryRun: false,
+    verb: "Take a snapshot",
+    costs: [["Pause", "while blocks and entries are read, at the end of a step: some microseconds for each"], BOUNDARY, SAME],
+  },
+  {
+    name: "history_stop",
+    title: "Stop recording",
+    menu: "Stop recording…",
+    summary: "Stops a recording that was started here and forgets what it holds. Take a snapshot first if it is wanted.",
+    needsControl: true,
+    dryRun: false,
+    verb: "Stop recording",
+    costs: [BOUNDARY, SAME],
+  },
+  {
+    name: "profile_modules",
+    title: "Memory by module",
+    menu: "Memory by module…",
+    summary: "Watches for a few steps what each module keeps for the backward pass and needs at its peak.",
+    needsControl: true,
+    dryRun: false,
+    verb: "Watch",
+    costs: [["Steps watched", "slower: a reading at each border of a module"], BOUNDARY, SAME],
+    params: [{ key: "steps", label: "Steps", kind: "number", value: 3, min: 1, max: 50 }],
+  },
+  {
+    name: "watch_map",
+    title: "Watch the memory map",
+    menu: null,
+    summary: "Sends the memory map for some seconds; the page of the map asks for it by itself.",
+    needsControl: false,
+    dryRun: false,
+    verb: "Watch",
     costs: [],
   },
 ];

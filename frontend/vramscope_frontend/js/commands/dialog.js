@@ -6,6 +6,7 @@ import { Segmented } from "../views/parts.js";
 import { commandEntry } from "./catalogue.js";
 import { costList, dryRunTable, resultText } from "./dialog-body.js";
 import { actionLabel, dryRunSentence, receiptSentence, receiptsOf } from "./effects.js";
+import { ParamForm } from "./param-form.js";
 import { runCommand } from "./tracking.js";
 
 /** @typedef {import("./catalogue.js").CommandEntry} CommandEntry */
@@ -23,6 +24,7 @@ const FRESH_MS = 10_000;
  * @property {number | null} rank the rank that is shown, null for all
  * @property {() => number | null} activePeak highest need of the last steps on the rank that is shown
  * @property {number | null} limit_bytes
+ * @property {(snapshot: string) => string} [snapshotPath] address of a snapshot that was taken
  */
 
 export class CommandDialog {
@@ -43,6 +45,7 @@ export class CommandDialog {
     /** @type {{step: number | null, at_ms: number, returned: number | null} | null} */
     this.measured = null;
     this.busy = false;
+    this.form = new ParamForm(this.entry.params ?? []);
     this.title = el("h2", { id: "dialog-title" }, this.entry.title);
     this.state = el("span", { class: "context" });
     this.body = el("div", { class: "body" });
@@ -107,7 +110,7 @@ export class CommandDialog {
     else if (this.entry.dryRun) void this.measure();
     else {
       setText(this.state, ranksText(this.ranks, this.world_size));
-      fill(this.body, el("p", { class: "sentence" }, this.entry.summary), costList(this.entry));
+      fill(this.body, el("p", { class: "sentence" }, this.entry.summary), this.form.element, costList(this.entry));
       this.offer(null);
     }
   }
@@ -153,11 +156,17 @@ export class CommandDialog {
       await this.measure("The job has moved on since the last measurement: measuring again before anything is changed.");
       return;
     }
+    if (this.form.problem) {
+      setText(this.state, this.form.problem);
+      return;
+    }
     this.primary.disabled = true;
     setText(this.primary, "Waiting for the end of a step…");
     const command = await this.send(false);
     if (!command) return;
-    if (command.state === "done") this.dialog.close();
+    const snapshot = receiptsOf(command).map(({ receipt }) => receipt.result?.snapshot).find((id) => typeof id === "string");
+    if (command.state === "done" && snapshot && this.context.snapshotPath) this.showSnapshot(command, this.context.snapshotPath(snapshot));
+    else if (command.state === "done") this.dialog.close();
     else this.showProblem(receiptSentence(command, this.world_size));
   }
 
@@ -181,7 +190,7 @@ export class CommandDialog {
     this.busy = true;
     try {
       const ranks = this.ranks.length === this.world_size ? "all" : this.ranks;
-      return await runCommand(this.context.session, { name: this.entry.name, ranks, dry_run }, (command) => this.showProgress(command), this.aborting.signal);
+      return await runCommand(this.context.session, { name: this.entry.name, ranks, dry_run, params: this.form.values }, (command) => this.showProgress(command), this.aborting.signal);
     } catch (error) {
       if (!this.aborting.signal.aborted) this.showProblem(/** @type {Error} */ (error).message);
       return null;
@@ -192,9 +201,25 @@ export class CommandDialog {
 
   /** @param {Command} command */
   showProgress(command) {
+    const words = receiptsOf(command).map(({ receipt }) => (receipt.state === "running" ? receipt.message : "")).find(Boolean);
+    if (words) setText(this.state, words);
     if (command.ranks.length <= 1 || command.dry_run) return;
     const through = receiptsOf(command).filter(({ receipt }) => receipt.state === "prepared" || receipt.state === "done").length;
     setText(this.primary, `Prepared ${through} of ${command.ranks.length}…`);
+  }
+
+  /**
+   * A snapshot was taken: it is one click away.
+   * @param {Command} command
+   * @param {string} address
+   */
+  showSnapshot(command, address) {
+    setText(this.state, ranksText(this.ranks, this.world_size));
+    const open = el("a", { class: "button primary", href: address, click: () => this.dialog.close() }, "Open the snapshot");
+    fill(this.body, el("p", { class: "sentence" }, receiptSentence(command, this.world_size)), el("p", { class: "sub" }, "It is in the list of snapshots and stays there when the run ends."));
+    this.primary.replaceWith(open);
+    setText(this.cancel, "Close");
+    open.focus();
   }
 
   /** @param {string} text reason first */

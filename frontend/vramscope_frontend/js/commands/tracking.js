@@ -14,19 +14,23 @@ export const DEADLINE_S = 30;
 
 /**
  * @param {import("../data/run-session.js").RunSession} session
- * @param {Omit<CommandRequest, "deadline_s" | "params">} request
+ * @param {Omit<CommandRequest, "deadline_s">} request
  * @param {(command: Command) => void} onProgress
  * @param {AbortSignal} signal
  * @returns {Promise<Command>} in a final state
  */
 export async function runCommand(session, request, onProgress, signal) {
-  const { id } = await api.sendCommand(session.id, { ...request, params: {}, deadline_s: DEADLINE_S });
+  const { id } = await api.sendCommand(session.id, { ...request, deadline_s: DEADLINE_S });
   return new Promise((resolve, reject) => {
     const find = () => session.store.state.commands.find((command) => command.id === id);
     const look = () => {
       const command = find();
       if (!command) return;
       onProgress(command);
+      // What goes on over steps tells that it does: the wait begins anew.
+      const told = JSON.stringify(command.receipts);
+      if (told !== heard) expectNews();
+      heard = told;
       if (FINAL.has(command.state)) finish(() => resolve(command));
     };
     const poll = async () => {
@@ -40,13 +44,20 @@ export async function runCommand(session, request, onProgress, signal) {
     };
     const unsubscribe = session.store.subscribe((_, changed) => changed.includes("commands") && look());
     const polling = setInterval(() => void poll(), POLL_MS);
-    const deadline = setTimeout(() => finish(() => reject(new Error(`No answer within ${DEADLINE_S + GRACE_S} s; the command may still run. Its receipt will be listed under Commands.`))), (DEADLINE_S + GRACE_S) * 1000);
+    let heard = "";
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let deadline;
+    const expectNews = () => {
+      clearTimeout(deadline);
+      deadline = setTimeout(() => finish(() => reject(new Error(`No answer within ${DEADLINE_S + GRACE_S} s; the command may still run. Its receipt will be listed under Commands.`))), (DEADLINE_S + GRACE_S) * 1000);
+    };
     const finish = (/** @type {() => void} */ settle) => {
       unsubscribe();
       clearInterval(polling);
       clearTimeout(deadline);
       settle();
     };
+    expectNews();
     signal.addEventListener("abort", () => finish(() => reject(new DOMException("closed", "AbortError"))));
     look();
   });

@@ -206,6 +206,6 @@ export class RunPage {
     if (!run || !this.summary || document.querySelector("dialog[open]")) return;
     const overview = this.view instanceof Overview ? this.view : null;
     const rank = run.world_size === 1 ? 0 : overview ? overview.shownRank : this.view instanceof Ranks ? this.view.actOn : null;
-    new CommandDialog(name, { session: this.session, rank, activePeak: () => overview?.facts?.activePeak ?? null, limit_bytes: this.summary.limit.bytes }).open();
+    new CommandDialog(name, { session: this.session, rank, activePeak: () => overview?.facts?.activePeak ?? null, limit_bytes: this.summary.limit.bytes, snapshotPath: (snapshot) => this.snapshotPath(snapshot) }).open();
   }
 }
