@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.at_the_queue import AT_ITS_QUEUE, stopped_while
 from tests.support.attach_client import running
 from tests.support.attach_targets import COUNT, attach_target, wait_until
 from tests.support.interpreters import OfferedInterpreter, offered_interpreters
@@ -15,17 +16,9 @@ from vramscope.injection.memory import TargetMemory
 from vramscope.injection.process_status import read_process_status
 from vramscope.injection.queue_lock import find_queue_lock, is_locked
 
-ALWAYS_AT_ITS_QUEUE = """
-import ctypes
-nothing = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: 0)
-add = ctypes.pythonapi.Py_AddPendingCall
-print("ready", flush=True)
-while True:
-    for _ in range(20):
-        add(nothing, None)
-"""
-
 PYTHONS = [one for one in offered_interpreters() if one.version < (3, 14)]
+# Of a PyMutex: whether it is held, and whether somebody waits.
+HELD, WAITED_FOR, HELD_AND_WAITED_FOR = b"\1", b"\2", b"\3"
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)
@@ -60,19 +53,25 @@ def test_a_process_stopped_with_the_lock_in_its_hands_is_tried_again_and_given_u
 
 
 @pytest.mark.parametrize("python", [one for one in PYTHONS if one.version >= (3, 13)], ids=str)
-def test_it_is_the_one_that_a_process_holds_while_it_is_at_its_queue(
-    python: OfferedInterpreter,
-) -> None:
-    with running(str(python.executable), "-c", ALWAYS_AT_ITS_QUEUE) as job:
+def test_it_is_the_one_that_a_process_at_its_queue_waits_for(python: OfferedInterpreter) -> None:
+    with running(str(python.executable), "-c", AT_ITS_QUEUE) as job:
+        assert job.stdin is not None
+        assert job.stdout is not None
         target = find_interpreter(job.pid)
-        with TargetMemory(target.pid) as memory:
+        with TargetMemory(target.pid, writable=True) as memory:
             lock = find_queue_lock(memory, target)
-            wait_until(lambda: is_locked(memory, lock))
-            wait_until(lambda: not is_locked(memory, lock))
+            print(file=job.stdin, flush=True)
+            job.stdout.readline()
+            with stopped_while(target.pid, lambda: not is_locked(memory, lock)):
+                memory.write(lock, HELD)
+            wait_until(lambda: memory.read(lock, 1) == HELD_AND_WAITED_FOR)
+            assert is_locked(memory, lock)
+            memory.write(lock, WAITED_FOR)
+        print(file=job.stdin, flush=True)
+        assert job.stdout.readline() == "room again\n"
         for _ in range(50):
             inject(target, b"pass\n")
         inject(target, b"print('still here', flush=True)\n")
-        assert job.stdout is not None
         assert job.stdout.readline() == "still here\n"
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.at_the_queue import AT_ITS_QUEUE, stopped_while
 from tests.support.attach_client import running
 from tests.support.attach_targets import COUNT, attach_target, wait_until
 from tests.support.interpreters import OfferedInterpreter, offered_interpreters
@@ -21,49 +18,11 @@ from vramscope.injection.queue_semaphores import QueueSemaphores
 PYTHONS = [one for one in offered_interpreters() if one.version < (3, 14)]
 WITH_SEMAPHORE = [one for one in PYTHONS if one.version < (3, 13)]
 
-# A thread that only puts calls into the queue, and then the main thread, which also takes them out.
-AT_ITS_QUEUE = """
-import ctypes, threading
-nothing = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: 0)
-add = ctypes.pythonapi.Py_AddPendingCall
-is_enough = threading.Event()
-def fill():
-    while not is_enough.is_set():
-        add(nothing, None)
-filler = threading.Thread(target=fill)
-print("ready", flush=True)
-input()
-filler.start()
-print(filler.native_id, flush=True)
-input()
-is_enough.set()
-filler.join()
-print("room again", flush=True)
-while True:
-    for _ in range(20):
-        add(nothing, None)
-"""
-
 
 def waits_at(thread: int) -> int | None:
     """Address of what a thread waits for in the kernel, if it does."""
     call = Path(f"/proc/{thread}/syscall").read_text(encoding="ascii").split()
     return int(call[1], 16) if len(call) > 1 else None
-
-
-@contextlib.contextmanager
-def stopped_while(pid: int, is_so: Callable[[], bool]) -> Iterator[None]:
-    """A process that stands still, as by Ctrl-Z, at a moment at which something is so."""
-    try:
-        while True:
-            os.kill(pid, signal.SIGSTOP)
-            wait_until(lambda: read_process_status(pid).state == "T")
-            if is_so():
-                break
-            os.kill(pid, signal.SIGCONT)
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)
