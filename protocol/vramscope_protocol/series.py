@@ -63,6 +63,25 @@ _ALLOCATOR_COUNTS = (
     ("num_device_free", "Calls that gave memory back to the device."),
 )
 
+_CACHE = (
+    ("returnable_bytes", "Free memory of segments that `empty_cache` would give back."),
+    (
+        "stranded_bytes",
+        "Free memory that it could not: between live blocks of a segment, or in a page of an "
+        "expandable one that is partly in use.",
+    ),
+    ("private_pool_bytes", "Free memory that CUDA graphs or pools of the job keep to themselves."),
+    ("largest_free_bytes", "Largest free block outside of private pools."),
+)
+
+_CATEGORIES = (
+    ("parameters_bytes", "Parameters of modules, used in training or not."),
+    ("gradients_bytes", "Gradients at the end of the step."),
+    ("optimizer_state_bytes", "State of the optimizers, master copies of parameters included."),
+    ("buffers_bytes", "Buffers of modules."),
+    ("gradients_kept_bytes", "Gradients that were there when the backward of the step began."),
+)
+
 _HOST = (
     ("rss_bytes", "B", "Resident memory of the training process."),
     ("shared_bytes", "B", "Part of it that other processes may map as well."),
@@ -95,6 +114,18 @@ _GC = (
     ("uncollectable", "", "Objects that could not be freed."),
 )
 
+_STEP_PEAKS = (
+    ("allocated", "allocated bytes"),
+    ("active", "active bytes"),
+    ("reserved", "reserved bytes"),
+    ("requested", "requested bytes"),
+)
+_PARTS = (
+    ("forward", "before backward passes"),
+    ("backward", "within backward passes"),
+    ("optimizer", "within steps of optimizers"),
+)
+
 SERIES: Final[dict[str, Series]] = {
     series.name: series
     for series in (
@@ -123,6 +154,10 @@ SERIES: Final[dict[str, Series]] = {
             "Bytes allocated in total since the start; its difference is the allocation rate.",
         ),
         *(Series(name, "", definition) for name, definition in _ALLOCATOR_COUNTS),
+        *(
+            Series(f"cache.{name}", "B", f"{definition} As of the last look at the segments.")
+            for name, definition in _CACHE
+        ),
         Series("device.total_bytes", "B", "Memory of the device."),
         Series("device.used_bytes", "B", "Memory in use on the device, by every process."),
         Series("device.free_bytes", "B", "Memory free on the device."),
@@ -135,6 +170,36 @@ SERIES: Final[dict[str, Series]] = {
         *(Series(f"gc.{name}", unit, definition) for name, unit, definition in _GC),
         Series("step.duration_us", "us", "Time from the previous optimizer step to this one."),
         Series("step.data_wait_us", "us", "Part of it that went by waiting for a batch."),
+        *(
+            Series(
+                f"step.peak_{name}_bytes",
+                "B",
+                f"Highest value of {what} within the step, whatever the job resets.",
+            )
+            for name, what in _STEP_PEAKS
+        ),
+        Series(
+            "step.allocated_volume_bytes", "B", "Bytes allocated within the step, all blocks added."
+        ),
+        Series(
+            "step.peak_part",
+            "",
+            "Part of the step in which its allocated bytes were highest: 1 forward, 2 backward, "
+            "3 optimizer, 0 outside of these, or in a step that was not split.",
+        ),
+        *(
+            Series(f"part.{name}.{gauge}", unit, f"{words} {where}, in a step that was split.")
+            for name, where in _PARTS
+            for gauge, unit, words in (
+                ("peak_bytes", "B", "Highest value of allocated bytes"),
+                ("volume_bytes", "B", "Bytes allocated"),
+                ("time_us", "us", "Time of the training thread, waiting for data left out,"),
+            )
+        ),
+        *(
+            Series(f"category.{name}", "B", f"{definition} As of the last look at the tensors.")
+            for name, definition in _CATEGORIES
+        ),
         Series("agent.sample_us", "us", "Time that taking this sample took."),
         Series("agent.cpu_us", "us", "CPU time of the agent's threads since attach."),
         Series(

@@ -71,6 +71,21 @@ def read_snapshot(c_module: Any) -> dict[str, Any]:
     return snapshot
 
 
+def snapshot_obstacle(c_module: Any) -> str | None:
+    """Why :func:`read_snapshot` would fail or cost too much now, ``None`` if it would not."""
+    cuda = sys.modules["torch"].cuda
+    if cuda.get_allocator_backend() != "native":
+        return "this allocator backend has no segments to show"
+    if "include_traces" in inspect.signature(cuda.memory_snapshot).parameters:
+        return None
+    if c_module._cuda_isHistoryEnabled():
+        return (
+            "memory history is being recorded, which this PyTorch puts into every list of "
+            "segments (2.11 and newer can leave it out)"
+        )
+    return None
+
+
 def large_page_bytes(settings: Mapping[str, Any]) -> int:
     """Page of a large expandable segment: a setting from 2.11 on, 20 MiB before."""
     for text in settings.values():

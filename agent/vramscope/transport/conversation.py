@@ -4,18 +4,41 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from vramscope.outbox.losses import TOO_LARGE
 from vramscope.outbox.outbox import Outbox
 from vramscope.transport.connection import Connection
 from vramscope.transport.limits import TransportLimits
+from vramscope.transport.snapshot_lane import SnapshotLane
 from vramscope_protocol.codec import encode
 from vramscope_protocol.errors import BAD_MESSAGE, TIMEOUT, ProtocolError
-from vramscope_protocol.messages import Ack, AgentStatus, Command, ServerMessage, Welcome
+from vramscope_protocol.messages import (
+    Ack,
+    AgentStatus,
+    Command,
+    MapFrame,
+    MapWanted,
+    ServerMessage,
+    SnapshotAck,
+    Welcome,
+)
 from vramscope_protocol.session import AgentSession, State
+from vramscope_protocol.version import FEATURE_MAP, FEATURE_SNAPSHOTS
 
 _LATE_S: Final = 1.0
+
+
+class MapFeed(Protocol):
+    """What a conversation needs of the memory map."""
+
+    def wanted(self, message: MapWanted) -> None:
+        """The server asks for frames."""
+        ...
+
+    def next_frame(self, max_bytes: int) -> MapFrame | None:
+        """The frame that is due."""
+        ...
 
 
 class Conversation:
@@ -29,6 +52,8 @@ class Conversation:
         on_command: takes a command; must return quickly.
         on_welcome: called when the server has taken the stream.
         on_progress: called with each acknowledgement.
+        map_feed: makes the frames of the memory map for this connection.
+        snapshots: what is sent when there is nothing else.
     """
 
     def __init__(
@@ -41,6 +66,8 @@ class Conversation:
         on_command: Callable[[Command], None],
         on_welcome: Callable[[], None],
         on_progress: Callable[[], None],
+        map_feed: MapFeed | None = None,
+        snapshots: SnapshotLane | None = None,
     ) -> None:
         self._session = session
         self._outbox = outbox
@@ -49,6 +76,8 @@ class Conversation:
         self._on_command = on_command
         self._on_welcome = on_welcome
         self._on_progress = on_progress
+        self._map_feed = map_feed
+        self._snapshots = snapshots
         self._sent_tables: set[int] = set()
         self._last_progress_s = 0.0
         self._last_turn_s = 0.0
@@ -70,10 +99,13 @@ class Conversation:
             if self._outbox.losses.version != losses_version:
                 losses_version = self._outbox.losses.version
                 connection.send(encode(self._outbox.losses.message()))
-            self._send_entries(connection)
+            is_all_sent = self._send_entries(connection)
             status = self._next_status()
             if status is not None:
                 connection.send(encode(status))
+            self._send_map(connection)
+            if is_all_sent:
+                self._send_snapshots(connection)
             connection.check_cost()
             self._forgive_own_delay()
             self._outbox.wakeup.wait(self._time_to_wait_s())
@@ -90,8 +122,18 @@ class Conversation:
             self._take_ack(message.seq)
         elif isinstance(message, Command):
             self._on_command(message)
+        elif isinstance(message, MapWanted):
+            if self._map_feed is not None:
+                self._map_feed.wanted(message)
+                self._outbox.wakeup.set()
+        elif isinstance(message, SnapshotAck):
+            if self._snapshots is not None:
+                self._snapshots.acked(self, message)
+                self._outbox.wakeup.set()
         elif isinstance(message, Welcome):
             self._take_ack(message.last_seq)
+            if self._snapshots is not None:
+                self._snapshots.claim(self, self._outbox.wakeup.set)
             self._on_welcome()
             self._outbox.wakeup.set()
 
@@ -118,14 +160,15 @@ class Conversation:
             connection.check_cost()
             self._outbox.wakeup.wait(remaining_s)
 
-    def _send_entries(self, connection: Connection) -> None:
+    def _send_entries(self, connection: Connection) -> bool:
+        """Send what the window takes; whether nothing is left to send."""
         outbox = self._outbox
         while outbox.unacked_bytes < self._limits.window_bytes and not connection.is_closed:
             if outbox.unacked_bytes == 0:
                 self._last_progress_s = time.monotonic()
             entry = outbox.next_unsent()
             if entry is None:
-                return
+                return True
             if len(entry.frame) > self._session.max_message_bytes:
                 outbox.drop_sent(entry, TOO_LARGE)
                 continue
@@ -134,6 +177,25 @@ class Conversation:
                 connection.send(encode(table))
                 self._sent_tables.add(table.table)
             connection.send(entry.frame)
+        return False
+
+    def _send_snapshots(self, connection: Connection) -> None:
+        snapshots = self._snapshots
+        if snapshots is None or snapshots.is_empty:
+            return
+        if FEATURE_SNAPSHOTS not in self._session.features:
+            snapshots.refuse_all("this server takes no snapshots")
+            return
+        message = snapshots.next_message(self, self._session.max_message_bytes)
+        if message is not None:
+            connection.send(encode(message))
+
+    def _send_map(self, connection: Connection) -> None:
+        if self._map_feed is None or FEATURE_MAP not in self._session.features:
+            return
+        frame = self._map_feed.next_frame(self._session.max_message_bytes)
+        if frame is not None:
+            connection.send(encode(frame))
 
     def _forgive_own_delay(self) -> None:
         """After a stop of the process, or of all its Python, an answer may lie unread."""
