@@ -176,7 +176,52 @@
  * What is known of a stored snapshot without opening it.
  * @typedef {object} SnapshotInfo
  * @property {string} id
+ * @property {string | null} run
+ * @property {number | null} rank
+ * @property {number | null} device
+ * @property {number | null} step
+ * @property {number | null} taken_ns
+ * @property {number} received_ns
+ * @property {string} mode what is in it: segments, state, alloc, all, user
+ * @property {boolean} stacks
+ * @property {string} origin command, rule, upload
+ * @property {string} name of the file, empty if it has none
+ * @property {"receiving" | "incomplete" | "complete" | "failed" | "deleted"} state
+ * @property {string} reason
+ * @property {number | null} raw_bytes of the pickle
+ * @property {number | null} wire_bytes of what is sent of it
+ * @property {number} received_bytes
+ * @property {string} issued_by
  */
+
+/** @typedef {"parameters" | "gradients" | "optimizer" | "activations" | "backward" | "other" | "unknown"} MemoryCategory */
+/** @typedef {{label: string, category: MemoryCategory | null, file: string}} MemoryGroup */
+/** @typedef {MemoryGroup & {bytes: number, blocks: number}} HeldMemory */
+/** @typedef {{x: number, moment: number, step: number | null, ordinal: number}} RecordedStep */
+
+/**
+ * What every answer about an opened snapshot says of it. A moment is the number of the trace entry
+ * after which it is; -1 is before the first.
+ * @typedef {object} RecordingFacts
+ * @property {number} device
+ * @property {number[]} devices
+ * @property {number} entries
+ * @property {boolean} has_history
+ * @property {boolean} has_stacks
+ * @property {number} peak moment
+ * @property {number} peak_bytes
+ * @property {number} end moment
+ * @property {number} end_bytes
+ * @property {number} unseen_allocs
+ * @property {number} unseen_frees
+ */
+
+/** @typedef {RecordingFacts & {by: string, unit: "us" | "entry", start: number, end_x: number, moments: number[], x: number[], total: number[], reserved: number[], groups: MemoryGroup[], bytes: number[][], window_peak: number, steps: RecordedStep[], scopes: {name: string, start: number, end: number}[]}} RecordingTimeline */
+/** @typedef {{parent: number[], name: string[], place: string[], file: string[], bytes: number[], blocks: number[], category: (MemoryCategory | null)[], small: number[]}} CallTree */
+/** @typedef {{address: string, size_bytes: number, requested_bytes: number, label: string, category: MemoryCategory, born: number, age_us: number | null, is_pending: boolean}} HeldBlock */
+/** @typedef {RecordingFacts & {moment: number, time_us: number | null, live_bytes: number, requested_bytes: number, pending_bytes: number, before_bytes: number, reserved_bytes: number, blocks: number, by_stack: HeldMemory[], by_line: HeldMemory[], by_category: HeldMemory[], largest: HeldBlock[], folded: boolean, tree: CallTree}} MomentPayload */
+/** @typedef {{label: string, category: MemoryCategory, file: string, before_bytes: number, after_bytes: number, before_blocks: number, after_blocks: number, survived_bytes: number, survived_blocks: number}} GrownMemory */
+/** @typedef {{before_bytes: number, after_bytes: number, survived_bytes: number, is_certain: boolean, rows: GrownMemory[]}} GrowthPayload */
 
 /**
  * A training process of the server's machine, as `vramscope ps` lists it; what is not known is null.
