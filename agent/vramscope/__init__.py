@@ -28,6 +28,8 @@ def attach(
     *,
     rate_hz: float | None = None,
     cost_budget: float | None = None,
+    peaks: bool | None = None,
+    parts_budget: float | None = None,
     fields: Iterable[str] | None = None,
     allow: str | Iterable[str] | None = None,
     launch_id: str | None = None,
@@ -49,6 +51,9 @@ def attach(
         run: name of the run; the script's name by default.
         rate_hz: samples a second.
         cost_budget: CPU time that watching may take, as a fraction of one core.
+        peaks: whether the exact peak of each step is taken.
+        parts_budget: time that splitting steps into parts may add, as a fraction of the step
+            time; 0 never splits one.
         fields: series to stream instead of the default set.
         allow: ``"observe"`` or ``"control"``, or the names of the commands that may run.
         launch_id: what all ranks of one launch have in common, where no launcher says so.
@@ -70,6 +75,8 @@ def attach(
             run=run,
             rate_hz=rate_hz,
             cost_budget=cost_budget,
+            peaks=peaks,
+            parts_budget=parts_budget,
             fields=fields,
             allow=allow,
             launch_id=launch_id,

@@ -28,6 +28,8 @@ def test_every_option_is_read_from_its_variable() -> None:
             "VRAMSCOPE_ALLOW": "observe",
             "VRAMSCOPE_OUTBOX_BYTES": "4MiB",
             "VRAMSCOPE_SPOOL_BYTES": "0",
+            "VRAMSCOPE_PEAKS": "0",
+            "VRAMSCOPE_PARTS_BUDGET": "0.01",
             "VRAMSCOPE_SPOOL_DIR": "/scratch/x",
             "VRAMSCOPE_EMULATE": "yes",
             "VRAMSCOPE_CAPACITY": "24GiB",
@@ -42,6 +44,8 @@ def test_every_option_is_read_from_its_variable() -> None:
         launch_id="7",
         rate_hz=2.5,
         cost_budget=0.01,
+        peaks=False,
+        parts_budget=0.01,
         fields=("a", "b"),
         allow="observe",
         outbox_bytes=4 << 20,
@@ -52,7 +56,7 @@ def test_every_option_is_read_from_its_variable() -> None:
         exit_timeout_s=0.5,
         local_server=False,
     )
-    assert len(OPTIONS) == 15
+    assert len(OPTIONS) == 17
 
 
 def test_an_argument_wins_over_its_variable_and_an_empty_variable_is_none() -> None:
@@ -97,6 +101,7 @@ def test_what_is_not_a_size(text: object) -> None:
         ("rate_hz", "1000", "rate_hz: expected a rate in Hz from 0.1 to 100, got '1000'"),
         ("rate_hz", "nan", "rate_hz: expected a rate"),
         ("cost_budget", 2, "cost_budget: expected a fraction of one core"),
+        ("parts_budget", -1, "parts_budget: expected a fraction of the step time"),
         ("url", "gpu-box:8470", "url: expected a server URL like http://127.0.0.1:8470"),
         ("allow", "everything", "allow: expected observe, control or command names"),
         ("emulate", "maybe", "emulate: expected 1 or 0, got 'maybe'"),

@@ -27,6 +27,18 @@ def add_agent_options(parser: argparse.ArgumentParser, *, emulation: bool = True
         add("--capacity", metavar="SIZE", help="memory of the emulated GPU, such as 8GiB")
     add("--rate-hz", metavar="HZ", help="samples a second (10)")
     add("--cost-budget", metavar="FRACTION", help="CPU time that watching may take (0.005)")
+    add(
+        "--no-peaks",
+        dest="peaks",
+        action="store_const",
+        const=False,
+        help="do not take the exact peak of each step",
+    )
+    add(
+        "--parts-budget",
+        metavar="FRACTION",
+        help="step time that splitting steps into their parts may add (0.0005); 0 splits none",
+    )
     add("--fields", metavar="A,B", help="series to stream instead of the default set")
     add("--allow", metavar="WHAT", help="observe, control, or names of commands (control)")
     add("--launch-id", metavar="ID", help="the same on all ranks, where no launcher says so")

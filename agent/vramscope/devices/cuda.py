@@ -22,6 +22,7 @@ from vramscope.devices.caching_allocator import (
     large_page_bytes,
     read_snapshot,
     read_stats,
+    snapshot_obstacle,
 )
 from vramscope.devices.device import DeviceMemory
 from vramscope.devices.torch_scopes import TorchScopes
@@ -73,6 +74,16 @@ class CudaDevice:
     def info(self) -> DeviceInfo:
         """Name, UUID and size as far as they are known now."""
         return self._told
+
+    @property
+    def index(self) -> int:
+        """CUDA's number of the device."""
+        return self._index
+
+    @property
+    def has_counters(self) -> bool:
+        """Whether the allocator has counters, as far as it was asked."""
+        return self._has_counters
 
     def remove(self) -> None:
         """Leave PyTorch as it was."""
@@ -173,7 +184,24 @@ class CudaDevice:
             return None
         if c_module is not None and c_module._cuda_isCurrentStreamCapturing():
             return "a CUDA graph is being captured"
-        return self._scopes.open_scope() or _autograd_reason(torch)
+        return self._scopes.open_scope() or autograd_reason(torch)
+
+    def reason_never_to_reset(self) -> str | None:
+        """Why the peaks of this job must not be reset at all."""
+        if self._scopes.has_custom_allocator:
+            return "a pool allocates through Python code"
+        return None
+
+    def reason_not_to_reset(self, c_module: Any) -> str | None:
+        """Why the peaks must not be reset now, on the training thread."""
+        if not self._follows_job:
+            return "which device trains is not known yet"
+        if c_module._cuda_getDevice() != self._index:
+            return "the job trains on several devices"
+        torch: Any = sys.modules["torch"]
+        if c_module._cuda_isCurrentStreamCapturing() or self._scopes.is_capturing():
+            return "a CUDA graph is being captured"
+        return autograd_reason(torch)
 
     def segments(self) -> list[dict[str, Any]]:
         """Segments of this device, all pools; expandable ones with their ``page_bytes``."""
@@ -188,6 +216,27 @@ class CudaDevice:
                 small = segment.get("segment_type") == "small"
                 segment["page_bytes"] = _SMALL_PAGE_BYTES if small else page_bytes
         return segments
+
+    def why_no_segments(self) -> str | None:
+        """Why the segments are not looked at now, in words."""
+        self._scopes.install()
+        c_module = initialised_cuda()
+        if c_module is None:
+            return "the job has not used the device yet"
+        if self._scopes.has_custom_allocator:
+            return "a pool allocates through Python code, which a look from outside could stop"
+        return snapshot_obstacle(c_module)
+
+    def storage(self, tensor: Any) -> tuple[int, int] | None:
+        """Address and bytes of a tensor's storage, ``None`` if it does not lie on this device."""
+        if not tensor.is_cuda or tensor.get_device() != self._index:
+            return None
+        # Of a lazily cloned tensor even the question for the address would make the copy.
+        is_lazy_clone = getattr(sys.modules["torch"]._C, "_is_cow_tensor", None)
+        if is_lazy_clone is not None and is_lazy_clone(tensor):
+            return None
+        storage = tensor.untyped_storage()
+        return storage.data_ptr(), storage.nbytes()
 
     def empty_cache(self) -> None:
         """Give unused segments of every device of this process back."""
@@ -229,7 +278,8 @@ class CudaDevice:
         return {name: str(value) for name, value in found.items() if value}
 
 
-def _autograd_reason(torch: Any) -> str | None:
+def autograd_reason(torch: Any) -> str | None:
+    """Why this thread is not between two operations of the job."""
     if torch._C._current_graph_task_id() != -1:
         return "the backward pass is running"
     if torch.compiler.is_compiling():

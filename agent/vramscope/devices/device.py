@@ -49,7 +49,25 @@ class Device(Protocol):
         ...
 
     def segments(self) -> list[dict[str, Any]]:
-        """Segments with their blocks, as ``torch.cuda.memory_snapshot()`` has them."""
+        """Segments with their blocks, as ``torch.cuda.memory_snapshot()`` has them.
+
+        Touches nothing: the sampler thread may call it too, while :meth:`why_no_segments` is
+        ``None``.
+        """
+        ...
+
+    def why_no_segments(self) -> str | None:
+        """Why a list of the segments cannot be had, or only at too high a price; any thread."""
+        ...
+
+    def storage(self, tensor: Any) -> tuple[int, int] | None:
+        """Address and bytes of a tensor's storage, ``None`` if it does not lie on this device.
+
+        Touches nothing: allowed while the device is busy, on the training thread.
+
+        Args:
+            tensor: a plain one: no wrapper, and not sparse.
+        """
         ...
 
     def empty_cache(self) -> None:

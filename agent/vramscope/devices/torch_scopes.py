@@ -10,7 +10,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from vramscope.steps.import_watcher import is_imported
 
@@ -21,6 +21,8 @@ _BEGIN = (
     "_cuda_beginAllocateCurrentThreadToPool",
 )
 _END = ("_cuda_endAllocateToPool", "_cuda_endAllocateCurrentStreamToPool")
+
+CAPTURING: Final = "a CUDA graph is being captured"
 
 
 class _Patch(NamedTuple):
@@ -50,6 +52,10 @@ class TorchScopes:
         except IndexError:
             return None
 
+    def is_capturing(self) -> bool:
+        """Whether ``torch.cuda.graph`` is entered, on whatever stream."""
+        return CAPTURING in self._open
+
     def install(self) -> None:
         """Wrap what opens and closes scopes, once: as soon as PyTorch's modules are there."""
         if self._installed.locked() or not all(map(is_imported, _MODULES)):
@@ -62,8 +68,7 @@ class TorchScopes:
         for name in _END:
             self._wrap(memory, name, before=self._close)
         graph = getattr(graphs, "graph", None)
-        opened = "a CUDA graph is being captured"
-        self._wrap(graph, "__enter__", after=lambda: self._open.append(opened))
+        self._wrap(graph, "__enter__", after=lambda: self._open.append(CAPTURING))
         self._wrap(graph, "__exit__", before=self._close)
         self._wrap(torch._C, "_cuda_customAllocator", before=self._saw_custom_allocator)
 

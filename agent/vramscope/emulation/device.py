@@ -12,6 +12,7 @@ from vramscope.emulation.allocator_settings import CurrentSettings
 from vramscope.emulation.history import Context, History, HistoryRequest
 from vramscope.emulation.snapshot import plain_snapshot
 from vramscope.emulation.storages import StorageMirror
+from vramscope.peaks.user_peaks import UserPeaks
 from vramscope_analysis.allocator import CachingAllocator, memory_summary
 from vramscope_protocol.messages import DeviceInfo
 
@@ -50,6 +51,12 @@ class EmulatedDevice:
         """What the job may have of the device, as it was set last."""
         self._note_fraction(settings.values.per_process_memory_fraction)
         self._told = self._info
+        self.peaks = UserPeaks(
+            self._real_stats,
+            lambda: mirror.change(CachingAllocator.reset_peaks),
+            lambda: mirror.change(CachingAllocator.reset_accumulated),
+        )
+        """The job's view of the peaks, while the real ones are reset at the end of each step."""
 
     @property
     def info(self) -> DeviceInfo:
@@ -57,9 +64,8 @@ class EmulatedDevice:
         return self._info
 
     def memory_stats(self) -> Mapping[str, Any]:
-        """Counters in the nested form of ``torch._C._cuda_memoryStats``."""
-        with self._mirror.model() as model:
-            return model.memory_stats()
+        """Counters in the nested form of ``torch._C._cuda_memoryStats``, as the job sees them."""
+        return self.peaks.view()
 
     def device_memory(self) -> DeviceMemory:
         """Totals. Only what the allocator holds is in use: no context is made up."""
@@ -93,6 +99,14 @@ class EmulatedDevice:
                 segment["page_bytes"] = _SMALL_PAGE_BYTES if small else large_page_bytes
         return segments
 
+    def why_no_segments(self) -> str | None:
+        """Always ``None``: the model tells its segments at any time."""
+        return None
+
+    def storage(self, tensor: Any) -> tuple[int, int] | None:
+        """Address and bytes of a tensor's storage; ``None`` if no operation has used it yet."""
+        return self._mirror.place_of(tensor)
+
     def memory_summary(self) -> str:
         """The counters as a table."""
         return memory_summary(self.memory_stats(), "0 (emulated)")
@@ -105,11 +119,11 @@ class EmulatedDevice:
 
     def reset_peaks(self) -> None:
         """Set every peak counter to its current value."""
-        self._mirror.change(CachingAllocator.reset_peaks)
+        self.peaks.reset()
 
     def reset_accumulated(self) -> None:
         """Set the totals to 0 (``resetAccumulatedStats``)."""
-        self._mirror.change(CachingAllocator.reset_accumulated)
+        self.peaks.reset_accumulated()
 
     def set_memory_fraction(self, fraction: float) -> None:
         """Cap what the job may have (``setMemoryFraction``)."""
@@ -178,6 +192,10 @@ class EmulatedDevice:
             self._history.event("snapshot", 0, active_bytes, 0, (0, 0))
         # The long part, without the lock: the model is copied.
         return plain_snapshot(segments, recorded, self._settings.plain(), self._version)
+
+    def _real_stats(self) -> Mapping[str, Any]:
+        with self._mirror.model() as model:
+            return model.memory_stats()
 
     def _note_fraction(self, fraction: float) -> None:
         self.memory_fraction = fraction

@@ -106,6 +106,20 @@ class StorageMirror:
                 self._catch_up()
         return None
 
+    def place_of(self, tensor: Any) -> tuple[int, int] | None:
+        """Address in the model and bytes of a tensor's storage; ``None`` if it was never seen.
+
+        Without the lock: only the thread that runs the operations may ask.
+        """
+        try:
+            storage = tensor.untyped_storage()
+        except NotImplementedError:
+            return None
+        ref = self._refs.get(storage._cdata)
+        if ref is None or ref() is not storage:
+            return None
+        return ref.block.address, ref.size_bytes
+
     @contextmanager
     def model(self) -> Generator[CachingAllocator]:
         """Hold the model, brought up to date, for a moment."""

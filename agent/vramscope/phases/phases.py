@@ -15,6 +15,7 @@ from itertools import count
 from typing import Final
 
 from vramscope.notices import Notices
+from vramscope.peaks.phase_peaks import PhasePeaks
 from vramscope.phases.stretches import Source, Stretch, Stretches
 from vramscope.sampling.clock import Clock
 from vramscope_protocol.columns import UNKNOWN
@@ -56,6 +57,8 @@ class Phases:
         self._step = 0
         self.is_waiting_for_data = False
         """Whether the training thread is waiting for a batch at this moment."""
+        self.peaks: PhasePeaks | None = None
+        """Takes the peaks of phases, if they are to be taken."""
 
     def code(self) -> int:
         """Code of the phase (``vramscope_protocol.series.PHASES``); ``UNKNOWN`` at first."""
@@ -85,6 +88,8 @@ class Phases:
         name, code = self._resolve(name)
         now_ns = self._clock.time_ns() if start_ns is None else start_ns
         stretch = Stretch(next(self._ids), name, code, source, now_ns, self._step)
+        if start_ns is None and self.peaks is not None:
+            stretch.account = self.peaks.begin()
         self._active.append(stretch)
         self._begun.append(stretch)
         return stretch
@@ -93,6 +98,9 @@ class Phases:
         """Leave a phase. One that has been left is left alone."""
         if stretch in self._active:
             self._active.remove(stretch)
+            if stretch.account is not None and self.peaks is not None:
+                stretch.peak_bytes, stretch.volume_bytes = self.peaks.end(stretch.account)
+                stretch.account = None
             stretch.end_step = self._step
             # Last: whoever sees that it is over may tell of it at once.
             stretch.end_ns = self._clock.time_ns()

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from vramscope.peaks.peak_meter import PeakAccount
 from vramscope_protocol.series import FIRST_USER_PHASE
 
 Source = Literal["user", "callback", "loader", "save"]
@@ -36,6 +37,10 @@ class Stretch(Struct, eq=False):
     """It was none, as turned out later."""
     count: int = 1
     is_told: bool = False
+    account: PeakAccount | None = None
+    """Of its peak, while it lasts."""
+    peak_bytes: int | None = None
+    volume_bytes: int | None = None
 
     def data(self, skipped: int) -> dict[str, Any]:
         """The data of its event; ``skipped`` stretches before it were not told."""
@@ -49,7 +54,20 @@ class Stretch(Struct, eq=False):
             "end_step": self.end_step,
             "count": self.count,
             "skipped": skipped,
+            "peak_bytes": self.peak_bytes,
+            "volume_bytes": self.volume_bytes,
         }
+
+    def add_peaks_of(self, other: Stretch) -> None:
+        """It goes on with another one, and what is not known of that is not known of both."""
+        if self.peak_bytes is None or other.peak_bytes is None:
+            self.peak_bytes = None
+        else:
+            self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
+        if self.volume_bytes is None or other.volume_bytes is None:
+            self.volume_bytes = None
+        else:
+            self.volume_bytes += other.volume_bytes
 
     def text(self) -> str:
         """The event in words."""
@@ -134,6 +152,7 @@ class Stretches:
         if held is not None and _continues(held, stretch):
             held.end_ns, held.end_step = stretch.end_ns, stretch.end_step
             held.count += 1
+            held.add_peaks_of(stretch)
             return
         self._release(told)
         self._held = stretch

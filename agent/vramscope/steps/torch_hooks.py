@@ -16,7 +16,8 @@ from vramscope.steps.import_watcher import ImportWatcher, is_imported
 
 OPTIMIZER_MODULE: Final = "torch.optim.optimizer"
 LOADER_MODULE: Final = "torch.utils.data.dataloader"
-_HOOKS: Final = "_global_optimizer_post_hooks"
+_POST_HOOKS: Final = "_global_optimizer_post_hooks"
+_PRE_HOOKS: Final = "_global_optimizer_pre_hooks"
 _STEPPING_WAIT_S: Final = 0.2
 
 
@@ -29,6 +30,8 @@ class TorchHooks:
         on_optimizer_step: called with the optimizer after each of its steps, on its thread.
         before_fetch: called with a ``DataLoader`` iterator before it fetches its next batch.
         after_fetch: called with it when it has, and whether it had none left.
+        before_optimizer_step: called with the optimizer before each of its steps; without it
+            nothing is hooked there.
     """
 
     def __init__(
@@ -36,12 +39,14 @@ class TorchHooks:
         on_optimizer_step: Callable[[Any], None],
         before_fetch: Callable[[Any], None],
         after_fetch: Callable[[Any, bool], None],
+        before_optimizer_step: Callable[[Any], None] | None = None,
     ) -> None:
         self._on_optimizer_step = on_optimizer_step
         self._before_fetch = before_fetch
         self._after_fetch = after_fetch
+        self._before_optimizer_step = before_optimizer_step
         self._pid = -1
-        self._handle: Any = None
+        self._handles: list[tuple[Any, str]] = []
         # Taken without waiting: the sampler and the thread that imports torch may both be at it.
         self._hooking = threading.Lock()
         self._loader: Patch | None = None
@@ -68,7 +73,7 @@ class TorchHooks:
 
     def poll(self) -> None:
         """Catch up when the hook could not be installed at once (see ``_hook_optimizers``)."""
-        if self._handle is None and self.is_installed and is_imported(OPTIMIZER_MODULE):
+        if not self._handles and self.is_installed and is_imported(OPTIMIZER_MODULE):
             self._hook_optimizers()
 
     def forget_after_fork(self) -> None:
@@ -85,9 +90,9 @@ class TorchHooks:
         if self._loader is not None:
             self._loader.remove()
             self._loader = None
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            _unhook_optimizers(handle)
+        handles, self._handles = self._handles, []
+        for handle, hooks in handles:
+            _unhook_optimizers(handle, hooks)
 
     def _hook_optimizers(self) -> None:
         if not self._hooking.acquire(blocking=False):
@@ -96,24 +101,33 @@ class TorchHooks:
             optimizer: Any = sys.modules[OPTIMIZER_MODULE]
             # PyTorch may iterate over its hooks at this moment and would raise, in the job, if one
             # were added to others. poll() tries again.
-            if self._handle is None and not (getattr(optimizer, _HOOKS, True) and _is_stepping()):
-                self._handle = self._hooked(optimizer)
+            hooks = (_POST_HOOKS, *((_PRE_HOOKS,) if self._before_optimizer_step else ()))
+            is_shared = any(getattr(optimizer, name, True) for name in hooks)
+            if not self._handles and not (is_shared and _is_stepping()):
+                self._handles = self._hooked(optimizer)
                 if self._pid == -1:  # removed by another thread meanwhile
                     self.remove()
         finally:
             self._hooking.release()
 
-    def _hooked(self, optimizer: Any) -> Any:
+    def _hooked(self, optimizer: Any) -> list[tuple[Any, str]]:
+        after = self._hook(self._on_optimizer_step)
+        handles = [(optimizer.register_optimizer_step_post_hook(after), _POST_HOOKS)]
+        if self._before_optimizer_step is not None:
+            before = self._hook(self._before_optimizer_step)
+            handles.append((optimizer.register_optimizer_step_pre_hook(before), _PRE_HOOKS))
+        return handles
 
-        def after_step(stepped: Any, args: Any, options: Any) -> None:
+    def _hook(self, call: Callable[[Any], None]) -> Callable[[Any, Any, Any], None]:
+        def hook(stepped: Any, args: Any, options: Any) -> None:
             del args, options
             if os.getpid() == self._pid:
                 with guarded("step hook"):
-                    self._on_optimizer_step(stepped)
+                    call(stepped)
 
         # Read by Dynamo: a compiled step must call this, not trace into it.
-        after_step.__dict__["_torchdynamo_disable"] = True
-        return optimizer.register_optimizer_step_post_hook(after_step)
+        hook.__dict__["_torchdynamo_disable"] = True
+        return hook
 
     def _hook_loader(self) -> None:
         iterator: Any = sys.modules[LOADER_MODULE].__dict__["_BaseDataLoaderIter"]
@@ -125,13 +139,13 @@ class TorchHooks:
         self._loader.install()
 
 
-def _unhook_optimizers(handle: Any) -> None:
+def _unhook_optimizers(handle: Any, name: str) -> None:
     """Take our hook out, while another thread may be going through all of them."""
     optimizer: Any = sys.modules[OPTIMIZER_MODULE]
-    hooks = getattr(optimizer, _HOOKS, None)
+    hooks = getattr(optimizer, name, None)
     if hooks is not None and list(hooks) == [handle.id]:
         # A new dictionary: whoever goes through the old one does so in peace.
-        setattr(optimizer, _HOOKS, type(hooks)())
+        setattr(optimizer, name, type(hooks)())
         return
     # The handles of others refer to this dictionary, so ours has to be taken out of it.
     deadline_s = time.monotonic() + _STEPPING_WAIT_S

@@ -15,28 +15,26 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-from vramscope.collectors.allocator import AllocatorCounters, Layout
+from vramscope.collectors.allocator import AllocatorCounters
 from vramscope.collectors.self_cost import CpuMeter, SelfCost
 from vramscope.devices.device import Device
 from vramscope.notices import Notices
+from vramscope.peaks.step_peaks import StepPeaks
 from vramscope.phases.phases import Phases
 from vramscope.sampling.clock import Clock
-from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
+from vramscope.sampling.rows import RowSink
+from vramscope.steps.backward_hook import BackwardHook
 from vramscope.steps.boundaries import BackwardOptimizers, OptimizerCycle
 from vramscope.steps.fetches import Fetches
+from vramscope.steps.step_columns import StepColumns
+from vramscope.steps.step_rows import StepRows
 from vramscope.steps.torch_hooks import LOADER_MODULE, TorchHooks
-from vramscope.steps.user_values import UserValues
-from vramscope_protocol.columns import UNKNOWN
-from vramscope_protocol.messages import Field
-from vramscope_protocol.series import PHASE, STEP, TIME_NS, unit_of
 
 BATCH_FALLBACK_S: Final = 30.0
 """Without any optimizer step for this long after torch's DataLoader is there, batches count."""
 
 SURPLUS_STEPS: Final = 3
 """After so many steps of a framework in a row that were several optimizer steps, it counts."""
-
-_STEP_NAMES: Final = ("step.duration_us", "step.data_wait_us")
 
 Source = Literal["optimizer", "framework", "batch", "user"]
 
@@ -54,6 +52,7 @@ class StepTracker:
         phases: the phase that the process is in.
         run_commands: called at every boundary, on the training thread, with the step's number.
         on_boundary: called before the row is taken, on the training thread.
+        peaks: the peaks of each step; without it a row has none of its own.
     """
 
     def __init__(
@@ -68,46 +67,74 @@ class StepTracker:
         phases: Phases,
         run_commands: Callable[[int], None],
         on_boundary: Callable[[], None] | None = None,
+        peaks: StepPeaks | None = None,
     ) -> None:
-        self._device = device
-        self._counters = counters
         self._clock = clock
         self._notices = notices
         self._self_cost = self_cost
         self._run_commands = run_commands
         self._on_boundary = on_boundary
-        self._rows = RowBuffer("step", outbox)
-        self._user_values = UserValues(notices)
+        self._parts = None if peaks is None else peaks.parts
+        self._rows = StepRows(device, counters, outbox, clock, notices, peaks)
         self._phases = phases
         self._fetches = Fetches(phases, clock, self_cost)
-        self._hooks = TorchHooks(self._after_optimizer_step, self._before_fetch, self._after_fetch)
+        self._hooks = TorchHooks(
+            self._after_optimizer_step,
+            self._before_fetch,
+            self._after_fetch,
+            None if self._parts is None else self._before_optimizer_step,
+        )
+        self._backward_hook = BackwardHook(
+            self.is_training_thread, self._backward_begins, self._backward_ended
+        )
+        self._backward_listeners: list[Callable[[], None]] = []
+        self._optimizer_listeners: list[Callable[[Any], None]] = []
+        self._has_backward = False
         self._source: Source | None = None
         self._counts_batches = False
         self._framework_step = 0
         self._surplus = 0
         self._cycle = OptimizerCycle()
         self._backward = BackwardOptimizers()
-        self._last_boundary_ns: int | None = None
         self._loader_since_ns: int | None = None
-        self._columns: tuple[Layout, tuple[Field, ...], FieldSet] | None = None
         # Taken without waiting: garbage collection may step an optimizer inside our own hook.
         self._at_boundary = threading.Lock()
         self.step = 0
         """Steps finished so far."""
 
+    def listen_backward(self, listener: Callable[[], None]) -> None:
+        """Before ``install``: be called when the first backward pass of each step begins."""
+        self._backward_listeners.append(listener)
+
+    def listen_optimizer(self, listener: Callable[[Any], None]) -> None:
+        """Before ``install``: be called with the optimizer after each of its steps."""
+        self._optimizer_listeners.append(listener)
+
+    def add_columns(self, columns: StepColumns) -> None:
+        """Before ``install``: add columns to the rows."""
+        self._rows.add_columns(columns)
+
+    def is_training_thread(self) -> bool:
+        """Whether the calling thread steps the optimizers; the main thread until one has."""
+        return self._fetches.is_training_thread()
+
     def install(self) -> None:
         """Hook the optimizers, now or when the job imports torch."""
         self._hooks.install()
+        if self._parts is not None or self._backward_listeners:
+            self._backward_hook.install()
         self._fetches.saves.poll()
 
     def remove(self) -> None:
         """Take every hook out of PyTorch."""
         self._hooks.remove()
+        self._backward_hook.remove()
         self._fetches.saves.remove()
 
     def forget_after_fork(self) -> None:
         """In a forked child: be idle from now on, without taking a lock."""
         self._hooks.forget_after_fork()
+        self._backward_hook.forget_after_fork()
         self._fetches.saves.forget_after_fork()
 
     def poll(self) -> None:
@@ -129,7 +156,7 @@ class StepTracker:
 
     def log(self, values: Mapping[str, Any]) -> None:
         """Add the user's numbers to the row of the step that ends next."""
-        self._user_values.log(values)
+        self._rows.log(values)
 
     def mark_step(self) -> None:
         """The user says that a step has ended. From the first call on, only the user counts."""
@@ -175,7 +202,33 @@ class StepTracker:
             self._counts_batches = source == "batch"
             self._notices.clear("steps")
 
+    def _backward_begins(self) -> None:
+        # The boundary first: what listeners do is not the forward's.
+        if self._parts is not None:
+            self._parts.backward_begins()
+        if not self._has_backward:
+            self._has_backward = True
+            for listener in self._backward_listeners:
+                listener()
+
+    def _backward_ended(self) -> None:
+        if self._parts is not None:
+            self._parts.backward_ended()
+
+    def _before_optimizer_step(self, optimizer: Any) -> None:
+        del optimizer
+        if self._parts is not None and self.is_training_thread() and not _in_backward():
+            self._parts.optimizer_begins()
+
     def _after_optimizer_step(self, optimizer: Any) -> None:
+        step = self.step
+        for listener in self._optimizer_listeners:
+            listener(optimizer)
+        self._count_optimizer_step(optimizer)
+        if self._parts is not None and step == self.step and self.is_training_thread():
+            self._parts.optimizer_ended()
+
+    def _count_optimizer_step(self, optimizer: Any) -> None:
         is_in_backward = _in_backward()
         if not is_in_backward:
             # Else the thread may be one of autograd's own.
@@ -224,43 +277,17 @@ class StepTracker:
         try:
             meter = CpuMeter()
             self._backward.ended()
+            self._has_backward = False
             if self._on_boundary is not None:
                 self._on_boundary()
             self.step += 1
             self._phases.step_ended(self.step)
-            self._append_row()
+            self._rows.append(self.step, self._phases.code(), self._fetches.take_wait_us())
             self._self_cost.add_hook_ns(meter.end())
             # Not ours to account for: the user asked for what runs here.
             self._run_commands(self.step)
         finally:
             self._at_boundary.release()
-
-    def _append_row(self) -> None:
-        layout, values = self._counters.read(self._device.memory_stats())
-        now_ns = self._clock.monotonic_ns()
-        last_ns = self._last_boundary_ns
-        self._last_boundary_ns = now_ns
-        duration_us = UNKNOWN if last_ns is None else (now_ns - last_ns) // 1000
-        row = [
-            self._clock.time_ns(),
-            self.step,
-            self._phases.code(),
-            *values,
-            duration_us,
-            self._fetches.take_wait_us(),
-            *self._user_values.take(),
-        ]
-        self._rows.append(self._field_set(layout), row)
-
-    def _field_set(self, layout: Layout) -> FieldSet:
-        columns = self._columns
-        user_fields = self._user_values.fields
-        if columns is None or columns[0] is not layout or columns[1] is not user_fields:
-            names = (TIME_NS, STEP, PHASE, *layout.keys, *_STEP_NAMES)
-            fields = [Field(name, "q", unit_of(name)) for name in names]
-            columns = (layout, user_fields, FieldSet([*fields, *user_fields]))
-            self._columns = columns
-        return columns[2]
 
 
 def _in_backward() -> bool:

@@ -63,6 +63,8 @@ def test_a_short_stretch_is_told_once_when_it_is_over(timeline: Timeline) -> Non
         "end_step": 7,
         "count": 1,
         "skipped": 0,
+        "peak_bytes": None,
+        "volume_bytes": None,
     }
     assert timeline.stretches.is_idle
 

@@ -1,0 +1,103 @@
+"""The peaks of a CUDA device: exact where the counters may be reset, passive elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any, Final
+
+from vramscope.devices.caching_allocator import initialised_cuda
+from vramscope.devices.cuda import CudaDevice
+from vramscope.notices import Notices
+from vramscope.peaks.passive_peaks import PassivePeaks
+from vramscope.peaks.peak_counters import Interval
+from vramscope.peaks.torch_functions import TorchFunctions, torch_functions
+
+_NOTE: Final = "peaks"
+
+
+class CudaPeaks:
+    """Implements ``PeakCounters``.
+
+    Args:
+        device: the device that the training thread uses.
+        notices: told when peaks are passive, and why.
+    """
+
+    def __init__(self, device: CudaDevice, notices: Notices) -> None:
+        self._device = device
+        self._notices = notices
+        self._passive = PassivePeaks(device.memory_stats, lambda: device.index)
+        self._functions: TorchFunctions | None = None
+        self._refusal: str | None = None
+        self._thread: int | None = None
+        self._noted: str | None = None
+        self._is_removed = False
+
+    def take(self, *, at_step_end: bool = True) -> Interval | None:
+        """End an interval and begin the next; on the training thread."""
+        c_module = initialised_cuda()
+        if c_module is None or self._is_removed:
+            return Interval(self._device.memory_stats()) if at_step_end else None
+        reason = self._refusal or self._device.reason_not_to_reset(c_module)
+        if reason is None:
+            reason = self._thread_reason()
+        functions = self._wrapped(c_module)
+        if functions is None:
+            if not at_step_end:
+                return None
+            self._note(self._refusal)
+            self._passive.watch(c_module)
+            return self._passive.take()
+        if reason is not None and not at_step_end:
+            return None
+        self._note(reason)
+        interval = None
+        if self._device.has_counters:
+            # No such device, or no counters: the device knows what that means, and notes it.
+            with contextlib.suppress(RuntimeError):
+                interval = functions.device(self._device.index).take(reset=reason is None)
+        if interval is None and at_step_end:
+            interval = Interval(self._device.memory_stats())
+        return interval
+
+    def remove(self) -> None:
+        """Leave PyTorch as it was, as soon as the job's peaks are the real ones."""
+        self._is_removed = True
+        self._passive.remove()
+        if self._functions is not None:
+            self._functions.leave()
+
+    def forget_after_fork(self) -> None:
+        """In a forked child: be idle from now on."""
+        self._passive.forget_after_fork()
+        if self._functions is not None:
+            self._functions.forget_after_fork()
+
+    def _wrapped(self, c_module: Any) -> TorchFunctions | None:
+        """PyTorch's functions with the job's view in them, ``None`` if that cannot be."""
+        if self._refusal is not None:
+            return None
+        functions = torch_functions(c_module)
+        self._refusal = functions.refusal() or self._device.reason_never_to_reset()
+        if self._refusal is not None:
+            functions.leave()
+            return None
+        functions.install()
+        self._functions = functions
+        return functions
+
+    def _thread_reason(self) -> str | None:
+        thread = threading.get_ident()
+        before, self._thread = self._thread, thread
+        return None if before in (None, thread) else "several threads end steps"
+
+    def _note(self, reason: str | None) -> None:
+        if reason == self._noted:
+            return
+        self._noted = reason
+        if reason is None:
+            self._notices.clear(_NOTE)
+        else:
+            known = "known only where they rise above all before"
+            self._notices.note(_NOTE, f"peaks of steps are passive, {known}: {reason}")

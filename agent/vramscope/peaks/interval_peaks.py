@@ -1,0 +1,57 @@
+"""The highest values between two moments, as far as counters that are seldom reset tell. Pure.
+
+A peak counter that was reset when the interval began is the interval's peak. One that was not is
+only a bound, unless it has risen since: then the new value was reached within the interval.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vramscope.peaks.peak_layout import UNKNOWN_PEAKS, FourPeaks
+from vramscope_protocol.columns import UNKNOWN
+
+_UNBOUNDED: Final = 2**63
+
+
+class IntervalPeaks:
+    """Follows the peak counters from interval to interval; resets may come in between."""
+
+    def __init__(self) -> None:
+        self._known = list(UNKNOWN_PEAKS)
+        self._bound = list(UNKNOWN_PEAKS)
+        # Nothing is known of the time before the first look: whatever the counters say then may
+        # be older than the interval.
+        self._before: FourPeaks | None = (_UNBOUNDED,) * 4
+
+    def saw(self, peaks: FourPeaks, *, is_reset: bool) -> None:
+        """The peak counters have these values now.
+
+        Args:
+            peaks: values, ``UNKNOWN`` where there is no such counter.
+            is_reset: whether the counters are reset right after.
+        """
+        before = self._before
+        if before is None:
+            for at, peak in enumerate(peaks):
+                self._known[at] = max(self._known[at], peak)
+        else:
+            for at, peak in enumerate(peaks):
+                told = self._known if before[at] < peak else self._bound
+                told[at] = max(told[at], peak)
+        self._before = None if is_reset else peaks
+
+    def missed(self) -> None:
+        """The counters could not be read, and may have been reset meanwhile."""
+        self._before = (_UNBOUNDED,) * 4
+        self._bound = [_UNBOUNDED] * 4
+
+    def take(self) -> FourPeaks:
+        """Peaks of the interval that ends now, ``UNKNOWN`` where they are not known exactly."""
+        one, two, three, four = (
+            known if known >= bound else UNKNOWN
+            for known, bound in zip(self._known, self._bound, strict=True)
+        )
+        self._known = list(UNKNOWN_PEAKS)
+        self._bound = list(UNKNOWN_PEAKS)
+        return one, two, three, four

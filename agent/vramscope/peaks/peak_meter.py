@@ -1,0 +1,91 @@
+"""Adds up the intervals between marks: for the step, for its parts and for phases at once."""
+
+from __future__ import annotations
+
+import threading
+
+from vramscope.peaks.peak_counters import Interval, PeakCounters
+from vramscope.peaks.peak_layout import FourPeaks
+from vramscope_protocol.columns import UNKNOWN
+
+
+class PeakAccount:
+    """Highest values and allocated bytes of some intervals. Unknown once one of them is."""
+
+    def __init__(self) -> None:
+        self.peaks: FourPeaks | None = None
+        self.volume_bytes = 0
+
+    def add(self, peaks: FourPeaks, volume_bytes: int) -> None:
+        """Add an interval."""
+        before = self.peaks
+        if before is None:
+            self.peaks = peaks
+        elif before != peaks:
+            one, two, three, four = (
+                UNKNOWN if UNKNOWN in pair else max(pair)
+                for pair in zip(before, peaks, strict=True)
+            )
+            self.peaks = (one, two, three, four)
+        if UNKNOWN in (volume_bytes, self.volume_bytes):
+            self.volume_bytes = UNKNOWN
+        else:
+            self.volume_bytes += volume_bytes
+
+    @property
+    def allocated_peak_bytes(self) -> int:
+        """The peak of ``allocated_bytes``."""
+        return UNKNOWN if self.peaks is None else self.peaks[0]
+
+
+class PeakMeter:
+    """Marks moments on the training thread, and keeps the accounts that are open.
+
+    Args:
+        counters: of the device.
+    """
+
+    def __init__(self, counters: PeakCounters) -> None:
+        self._counters = counters
+        self._open: list[PeakAccount] = []
+        self._total_bytes = UNKNOWN
+        # Taken without waiting: garbage collection may end a phase in the middle of a mark.
+        self._marking = threading.Lock()
+
+    def open(self) -> PeakAccount:
+        """An account of what comes after the last mark."""
+        account = PeakAccount()
+        self._open.append(account)
+        return account
+
+    def close(self, account: PeakAccount) -> None:
+        """Add nothing more to an account. Any thread."""
+        if account in self._open:
+            self._open.remove(account)
+
+    def mark(self, *, at_step_end: bool = False) -> Interval | None:
+        """End an interval and begin the next.
+
+        Returns:
+            The interval; ``None`` where the counters must be left alone, which never is the
+            answer at the end of a step.
+        """
+        if not self._marking.acquire(blocking=False):
+            return None
+        try:
+            interval = self._counters.take(at_step_end=at_step_end)
+            if interval is not None:
+                self._add(interval)
+            return interval
+        finally:
+            self._marking.release()
+
+    def _add(self, interval: Interval) -> None:
+        before_bytes, self._total_bytes = self._total_bytes, interval.allocated_total_bytes
+        volume_bytes = UNKNOWN
+        if UNKNOWN not in (before_bytes, self._total_bytes):
+            volume_bytes = self._total_bytes - before_bytes
+        if volume_bytes < 0:  # the totals were reset by somebody we do not see
+            volume_bytes = UNKNOWN
+        for account in list(self._open):
+            account.add(interval.peaks, volume_bytes)

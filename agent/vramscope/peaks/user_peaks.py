@@ -1,0 +1,183 @@
+"""The job's own view of the peaks of one device, while the agent resets the real ones.
+
+There is one peak counter for everybody. The agent resets it at the end of each step, and keeps
+what it has seen for the job: the job's peak is the higher of what was kept and the real one, and
+its own resets clear what was kept. No reader needs a lock, so the thread that trains never waits
+for the sampler: what a reader sees is the state before a change, or the one after.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from vramscope.peaks.interval_peaks import IntervalPeaks
+from vramscope.peaks.peak_counters import Interval
+from vramscope.peaks.peak_layout import PeakLayout, Peaks, fold
+from vramscope_protocol.columns import UNKNOWN
+
+_ATTEMPTS: Final = 4
+
+Stats = Mapping[str, Any]
+
+
+class _Kept(NamedTuple):
+    resets: int
+    """How often the job has reset its peaks."""
+    peaks: Peaks | None = None
+    latest: Stats | None = None
+    """Counters whose peaks are kept too, and not folded in yet."""
+
+
+class UserPeaks:
+    """Takes the peaks of intervals without the job noticing.
+
+    Args:
+        read: reads the real counters into dictionaries that nobody else has.
+        reset: resets the real peaks.
+        reset_accumulated: resets the real totals, ``None`` if there is no such function.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Stats],
+        reset: Callable[[], object],
+        reset_accumulated: Callable[[], object] | None = None,
+    ) -> None:
+        self._read = read
+        self._reset = reset
+        self._reset_accumulated = reset_accumulated
+        self._layout: PeakLayout | None = None
+        self._kept = _Kept(0)
+        self._interval = IntervalPeaks()
+        self._reset_total_bytes = 0
+        # Held by who resets. Re-entrant: a finalizer of the job may reset in the middle of ours.
+        self._resetting = threading.RLock()
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether the real peaks are the job's, as after a reset of its own."""
+        kept = self._kept
+        return kept.peaks is None and kept.latest is None
+
+    # ------------------------------------------------------------------- what the job does
+
+    def view(self) -> Stats:
+        """The counters as the job would see them without us. Any thread."""
+        stats, kept = self._consistent(self._read)
+        floor = self._floor(kept)
+        if floor is not None:
+            self._layout_of(stats).raise_to(stats, floor)
+        return stats
+
+    def view_by_name(self, read: Callable[[], Stats]) -> Stats:
+        """The same for counters of another form, as ``torch.accelerator`` has them."""
+        stats, kept = self._consistent(read)
+        floor = self._floor(kept)
+        if floor is not None and self._layout is not None:
+            self._layout.raise_by_name(stats, floor)
+        return stats
+
+    def reset(self) -> None:
+        """The job resets its peaks."""
+        with self._resetting:
+            stats = self._read()
+            layout = self._layout_of(stats)
+            kept = self._kept
+            # First: until the real ones are reset, and after, readers see what was before.
+            self._kept = _Kept(kept.resets, self._floor(kept), stats)
+            self._reset()
+            self._kept = _Kept(kept.resets + 1)
+            self._interval.saw(layout.four(layout.read(stats)), is_reset=True)
+
+    def reset_accumulated(self) -> None:
+        """The job sets its totals to 0."""
+        with self._resetting:
+            total_bytes = total_bytes_of(self._read())
+            if self._reset_accumulated is not None:
+                self._reset_accumulated()
+            if total_bytes != UNKNOWN:
+                self._reset_total_bytes += total_bytes
+
+    def is_higher(self) -> bool:
+        """Whether the job's peaks are higher than the real ones: something is kept in need."""
+        floor = self._floor(self._kept)
+        if floor is None:
+            return False
+        stats = self._read()
+        real = self._layout_of(stats).read(stats)
+        return fold(floor, real) != real
+
+    # ----------------------------------------------------------------- what the agent does
+
+    def take(self, *, reset: bool = True) -> Interval | None:
+        """End an interval; on the training thread.
+
+        Args:
+            reset: whether the real peaks may be reset. If not, the peaks of this interval and of
+                the next are known only where the counters have moved.
+
+        Returns:
+            The interval; ``None`` while another thread resets.
+        """
+        if not self._resetting.acquire(blocking=False):
+            return None
+        try:
+            return self._take(reset)
+        finally:
+            self._resetting.release()
+
+    def _take(self, reset: bool) -> Interval:
+        kept = self._kept
+        floor = self._floor(kept)
+        stats = self._read()
+        if reset:
+            marked = _Kept(kept.resets, floor, stats)
+            if self._kept is not kept:
+                return self._take(reset)  # a finalizer of the job has reset just now
+            # As little as possible from reading to resetting: another thread may allocate.
+            self._kept = marked
+            self._reset()
+        layout = self._layout_of(stats)
+        real = layout.read(stats)
+        self._interval.saw(layout.four(real), is_reset=reset)
+        floor = fold(floor, real)
+        if reset:
+            folded = _Kept(kept.resets, floor)
+            if self._kept is marked:  # pyright: ignore[reportPossiblyUnbound]  # set above
+                self._kept = folded
+        layout.raise_to(stats, floor)
+        total_bytes = total_bytes_of(stats)
+        if total_bytes != UNKNOWN:
+            total_bytes += self._reset_total_bytes
+        return Interval(stats, self._interval.take(), total_bytes)
+
+    def _consistent(self, read: Callable[[], Stats]) -> tuple[Stats, _Kept]:
+        """Counters, and what was kept when they were read."""
+        kept = self._kept
+        for _ in range(_ATTEMPTS):
+            stats = read()
+            before, kept = kept, self._kept
+            if kept.resets == before.resets:
+                break
+        return stats, kept  # pyright: ignore[reportPossiblyUnbound]  # there are attempts
+
+    def _floor(self, kept: _Kept) -> Peaks | None:
+        if kept.latest is None:
+            return kept.peaks
+        return fold(kept.peaks, self._layout_of(kept.latest).read(kept.latest))
+
+    def _layout_of(self, stats: Stats) -> PeakLayout:
+        layout = self._layout
+        if layout is None:
+            layout = self._layout = PeakLayout(stats)
+        return layout
+
+
+def total_bytes_of(stats: Stats) -> int:
+    """Bytes allocated since the totals were reset last."""
+    try:
+        return int(stats["allocated_bytes"]["all"]["allocated"])
+    except (KeyError, TypeError):
+        return UNKNOWN

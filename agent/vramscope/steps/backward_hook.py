@@ -1,0 +1,82 @@
+"""Tells when the training thread begins and ends a backward pass.
+
+``Tensor.backward`` looks ``torch.autograd.backward`` up when it is called, in every release, so
+that the one function is seen from everywhere. ``torch.autograd.grad`` is no backward pass: it
+fills no gradients. Passes inside a pass (checkpoints with re-entrant autograd, double backward in
+a hook) and those of other threads are not told.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from vramscope.devices.cuda import autograd_reason
+from vramscope.patch import Patch
+from vramscope.steps.import_watcher import ImportWatcher
+
+AUTOGRAD_MODULE: Final = "torch.autograd"
+
+
+class BackwardHook:
+    """Installs and removes the hook; torch may be imported before or after.
+
+    Args:
+        is_training_thread: whether the calling thread is the one that trains.
+        on_begin: called when a pass begins.
+        on_end: called when it is over, also by an exception.
+    """
+
+    def __init__(
+        self,
+        is_training_thread: Callable[[], bool],
+        on_begin: Callable[[], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._is_training_thread = is_training_thread
+        self._on_begin = on_begin
+        self._on_end = on_end
+        self._depth = 0
+        self._is_told = False
+        self._patch: Patch | None = None
+        self._watcher = ImportWatcher(AUTOGRAD_MODULE, self._hook)
+
+    def install(self) -> None:
+        """Hook now, or as soon as the job has imported torch."""
+        self._watcher.install()
+
+    def remove(self) -> None:
+        """Leave PyTorch as it was."""
+        self._watcher.remove()
+        if self._patch is not None:
+            self._patch.remove()
+            self._patch = None
+
+    def forget_after_fork(self) -> None:
+        """In a forked child: only pass on."""
+        if self._patch is not None:
+            self._patch.forget_after_fork()
+
+    def _hook(self) -> None:
+        owner = sys.modules[AUTOGRAD_MODULE]
+        self._patch = Patch(owner, "backward", self._before, self._after, "backward hook")
+        self._patch.install()
+
+    def _before(self, tensors: Any) -> None:
+        del tensors
+        if not self._is_training_thread():
+            return
+        self._depth += 1
+        if self._depth == 1 and autograd_reason(sys.modules["torch"]) is None:
+            self._is_told = True
+            self._on_begin()
+
+    def _after(self, tensors: Any, raised: BaseException | None) -> None:
+        del tensors, raised
+        if self._depth == 0 or not self._is_training_thread():
+            return
+        self._depth -= 1
+        if self._depth == 0 and self._is_told:
+            self._is_told = False
+            self._on_end()
