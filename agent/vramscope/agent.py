@@ -26,10 +26,12 @@ from vramscope.local.target_finder import TargetFinder
 from vramscope.notices import Notices, is_stderr_saved
 from vramscope.observer import Observer
 from vramscope.outbox.current_outbox import CurrentOutbox
+from vramscope.outbox.losses import SNAPSHOT_LOST
 from vramscope.outbox.spool import remove_stale_spools
 from vramscope.phases.stretches import Source
 from vramscope.registration import registration
 from vramscope.sampling.clock import Clock
+from vramscope.transport.snapshot_lane import Shipment, SnapshotLane
 from vramscope.transport.transport import Target
 from vramscope_protocol.messages import (
     AgentStatus,
@@ -40,6 +42,8 @@ from vramscope_protocol.messages import (
     Register,
 )
 
+# Of what is left of it then: for snapshots that are on their way.
+_SNAPSHOTS_SHARE: Final = 0.5
 # Of the time to stop: for the sampler's last rows.
 _SAMPLER_SHARE: Final = 0.3
 _RENEW_INTERVAL_S: Final = 5.0
@@ -81,6 +85,7 @@ class Agent:
         self._told: tuple[list[DeviceInfo], dict[str, str]] | None = None
         self._renew_after_s = 0.0
         self._targets = TargetFinder(config, self.notices, self._cancelled)
+        self.snapshots = SnapshotLane(self._snapshot_over)
         self._delivery = self._new_delivery(identities.identity)
         self.outbox = CurrentOutbox(self._delivery.outbox)
         self._closer: threading.Thread | None = None
@@ -93,6 +98,7 @@ class Agent:
             offer_status=self._offer_status,
             other_cpu_ns=lambda: self._delivery.transport.cpu_ns(),
             on_device_change=self._device_changed,
+            ship=self.snapshots.add,
         )
 
     @property
@@ -143,6 +149,10 @@ class Agent:
         if self._is_superseded and not delivery.is_registered:
             delivery.abandon()
             return True
+        # Before the goodbye, which ends the connection.
+        delivery.deliver_snapshots((deadline_s - time.monotonic()) * _SNAPSHOTS_SHARE)
+        with guarded("stop"):
+            self.observer.remove_files()
         is_delivered = delivery.close(self._goodbye(reason, why), total_s, deadline_s)
         if closer is not None:
             closer.join(max(0.0, deadline_s - time.monotonic()))
@@ -211,6 +221,8 @@ class Agent:
             register=self._register,
             submit=self._submit,
             welcomed=self._welcomed,
+            open_map=lambda: self.observer.open_map(),
+            snapshots=self.snapshots,
         )
 
     def _find_target(self) -> Target | None:
@@ -332,6 +344,14 @@ class Agent:
                 "software": self._facts()[1],
             },
         )
+
+    def _snapshot_over(self, shipment: Shipment, reason: str) -> None:
+        """A snapshot was delivered, or is lost. Any thread."""
+        if reason:
+            text = f"snapshot {shipment.begin.id} was not delivered: {reason}"
+            self.outbox.count_lost(SNAPSHOT_LOST, messages=1)
+            self._emit("snapshot_lost", text, {"snapshot": shipment.begin.id, "reason": reason})
+            self.notices.say(shipment.begin.id, text)
 
     def _emit(self, kind: str, text: str, data: dict[str, object] | None = None) -> None:
         self.outbox.put(Event(0, self._clock.time_ns(), kind, None, text, data or {}))

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from vramscope.history.rule import HistoryRule, parse_rule
 from vramscope.transport.address import AddressError, ServerAddress, parse_address
 from vramscope_protocol.commands import COMMANDS
 from vramscope_protocol.integers import MAX_INT64
@@ -36,6 +37,10 @@ class Config(Struct, frozen=True):
     rate_hz: float = 10.0
     cost_budget: float = 0.005
     """CPU time that watching may take, as a fraction of one core."""
+    peaks: bool = True
+    """Whether the exact peak of each step is taken, by resetting the counters behind the job."""
+    parts_budget: float = 0.0005
+    """Time that splitting steps into parts may add, as a fraction of the step time; 0 is never."""
     fields: tuple[str, ...] | None = None
     """Series to stream; ``None`` is the documented default set."""
     allow: Allow = "control"
@@ -45,6 +50,10 @@ class Config(Struct, frozen=True):
     spool_bytes: int = 256 << 20
     """Bound of the disk spool; 0 is no spool."""
     spool_dir: str = ""
+    snapshot_bytes: int = 1 << 30
+    """Bound of the disk that snapshots take until they are delivered."""
+    history_rule: HistoryRule | None = None
+    """When to record the history without being asked; ``None`` is never."""
     emulate: bool = False
     capacity_bytes: int = 8 << 30
     """Memory of the emulated device."""
@@ -171,6 +180,13 @@ def _read_allow(given: object) -> tuple[Allow, frozenset[str] | None]:
     return "control", frozenset(names)
 
 
+def _read_rule(given: object) -> HistoryRule | None:
+    try:
+        return parse_rule(str(given))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
 def _default_spool_dir(variables: Mapping[str, str]) -> str:
     # Node-local on purpose: a home folder is often a network disk that hangs with the network.
     # Not tempfile.gettempdir(): that writes a file to find out, and raises on a full disk.
@@ -185,11 +201,15 @@ _READERS: Final[dict[str, tuple[str, Callable[[object], Any]]]] = {
     "launch_id": ("launch_id", _read_text("a launch id", 200)),
     "rate_hz": ("rate_hz", _read_number(0.1, 100.0, "a rate in Hz")),
     "cost_budget": ("cost_budget", _read_number(0.0001, 1.0, "a fraction of one core")),
+    "peaks": ("peaks", _read_flag),
+    "parts_budget": ("parts_budget", _read_number(0.0, 1.0, "a fraction of the step time")),
     "fields": ("fields", _read_names),
     "allow": ("allow_raw", _read_allow),
     "outbox_bytes": ("outbox_bytes", parse_size),
     "spool_bytes": ("spool_bytes", parse_size),
     "spool_dir": ("spool_dir", _read_folder),
+    "snapshot_bytes": ("snapshot_bytes", parse_size),
+    "history_rule": ("history_rule", _read_rule),
     "emulate": ("emulate", _read_flag),
     "capacity": ("capacity_bytes", parse_size),
     "exit_timeout_s": ("exit_timeout_s", _read_number(0.0, 60.0, "seconds")),

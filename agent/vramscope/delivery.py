@@ -13,7 +13,9 @@ from vramscope.notices import Notices
 from vramscope.outbox.losses import Losses
 from vramscope.outbox.outbox import Outbox
 from vramscope.outbox.spool import Spool
+from vramscope.transport.conversation import MapFeed
 from vramscope.transport.limits import TransportLimits
+from vramscope.transport.snapshot_lane import SnapshotLane
 from vramscope.transport.transport import Target, Transport
 from vramscope_protocol.messages import Command, Goodbye, Register
 
@@ -33,6 +35,8 @@ class Delivery:
         register: what to tell of the process, on each connection; transport thread.
         submit: takes a command of the server.
         welcomed: told when a server has taken the stream.
+        open_map: makes the feed of memory map frames of one connection; transport thread.
+        snapshots: what is sent when there is nothing else.
     """
 
     def __init__(
@@ -45,8 +49,11 @@ class Delivery:
         register: Callable[[Delivery], Register],
         submit: Callable[[Command], None],
         welcomed: Callable[[Target], None],
+        open_map: Callable[[], MapFeed] | None = None,
+        snapshots: SnapshotLane | None = None,
     ) -> None:
         self.identity = identity
+        self._snapshots = snapshots
         self.is_registered = False
         """Whether a server may have heard of the stream, and under which identity."""
         losses = Losses()
@@ -62,7 +69,18 @@ class Delivery:
             notices,
             on_welcome=welcomed,
             limits=TransportLimits(window_bytes=min(_WINDOW_BYTES, config.outbox_bytes // 4)),
+            open_map=open_map,
+            snapshots=snapshots,
         )
+
+    def deliver_snapshots(self, timeout_s: float) -> None:
+        """Send the snapshots that wait, as far as the time goes, and give up on the others."""
+        snapshots = self._snapshots
+        if snapshots is None or snapshots.is_empty:
+            return
+        if self.transport.is_connected:
+            snapshots.wait_until_empty(timeout_s)
+        snapshots.refuse_all("the process ended before it was delivered")
 
     def close(self, goodbye: Goodbye, total_s: float, deadline_s: float) -> bool:
         """Deliver what is left and the goodbye.

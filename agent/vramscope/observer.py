@@ -19,14 +19,23 @@ from vramscope.config import Config
 from vramscope.devices.cuda import CudaDevice
 from vramscope.devices.device import Device
 from vramscope.guard import guarded
+from vramscope.history.part import HistoryPart
 from vramscope.identity.identity import Identity
+from vramscope.memory_map.map_feed import MapFeed
+from vramscope.memory_map.memory_map import MemoryMap
 from vramscope.notices import Notices
 from vramscope.outbox.current_outbox import CurrentOutbox
+from vramscope.peaks.cuda_peaks import CudaPeaks
+from vramscope.peaks.peak_counters import PeakCounters
+from vramscope.peaks.peaks import Peaks
 from vramscope.phases.phases import Phases
 from vramscope.phases.stretches import Source
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.sampler import Sampler
 from vramscope.steps.tracker import StepTracker
+from vramscope.tensors.modules import Modules
+from vramscope.tensors.tensor_account import TensorAccount
+from vramscope.transport.snapshot_lane import Shipment
 from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo
 
 _SAMPLE_AFTER_COMMAND_S: Final = 0.05
@@ -45,6 +54,7 @@ class Observer:
         offer_status: takes the once-a-second status.
         other_cpu_ns: CPU time of the transport, for the cost budget.
         on_device_change: told when the job uses another device than was expected.
+        ship: takes a snapshot to be delivered; any thread.
     """
 
     def __init__(
@@ -58,10 +68,14 @@ class Observer:
         offer_status: Callable[[AgentStatus], None],
         other_cpu_ns: Callable[[], int],
         on_device_change: Callable[[DeviceInfo], None],
+        ship: Callable[[Shipment], object],
     ) -> None:
         self._software = _torch_version
+        # Before anything here imports torch: modules may have been built if it is there already.
+        modules = Modules()
         self._closers: list[Callable[[], object]] = []
         self._close_library: Callable[[], object] | None = None
+        self._peak_counters: PeakCounters
         on_boundary: Callable[[], None] | None = None
         self_cost = SelfCost(other_cpu_ns)
         if config.emulate:
@@ -73,20 +87,40 @@ class Observer:
                 nvml, notices, local_rank=identity.local_rank, on_change=on_device_change
             )
             self._device = device
+            self._peak_counters = CudaPeaks(device, notices)
             self._software = device.software
             self._closers.append(device.remove)
             self._close_library = library.close
             on_boundary = device.follow_current_device
         counters = AllocatorCounters(config.fields)
         self._garbage = GarbageCollection()
+        self._map = MemoryMap(
+            self._device,
+            clock=clock,
+            notices=notices,
+            self_cost=self_cost,
+            current_step=lambda: self._steps.step,
+        )
+        self._history = HistoryPart(
+            config,
+            identity.stream,
+            self._device,
+            clock=clock,
+            emit=outbox.put,
+            ship=ship,
+            self_cost=self_cost,
+        )
         self._commands = CommandQueue(
-            CommandHandlers(self._device),
+            CommandHandlers(self._device, {**self._map.handlers(), **self._history.handlers()}),
             clock=clock,
             emit=outbox.put,
             allow=config.allow,
             allow_commands=config.allow_commands,
             on_change=lambda: self._sampler.sample_now(_SAMPLE_AFTER_COMMAND_S),
         )
+        self._peaks: Peaks | None = None
+        if config.peaks:
+            self._peaks = Peaks(self._peak_counters, config.parts_budget, self_cost.add_hook_ns)
         self._phases = Phases(clock, outbox.put, notices)
         self._steps = StepTracker(
             self._device,
@@ -96,9 +130,24 @@ class Observer:
             notices=notices,
             self_cost=self_cost,
             phases=self._phases,
-            run_commands=self._commands.run_at_boundary,
+            run_commands=self._at_boundary,
             on_boundary=on_boundary,
+            peaks=None if self._peaks is None else self._peaks.steps,
         )
+        if self._peaks is not None:
+            self._phases.peaks = self._peaks.of_phases(self._steps.is_training_thread)
+        self._tensors = TensorAccount(
+            self._device.storage,
+            modules,
+            current_step=lambda: self._steps.step,
+            clock=clock,
+            emit=outbox.put,
+            self_cost=self_cost,
+        )
+        self._map.owners = self._tensors.owners
+        self._steps.listen_optimizer(self._tensors.saw_optimizer)
+        self._steps.listen_backward(self._tensors.backward_began)
+        self._steps.add_columns(self._tensors)
         self._sampler = Sampler(
             self._device,
             counters,
@@ -107,7 +156,9 @@ class Observer:
             steps=self._steps,
             phases=self._phases,
             commands=self._commands,
-            collectors=(HostCollector(clock, self_cost.released), self._garbage),
+            collectors=(HostCollector(clock, self_cost.released), self._garbage, self._map),
+            memory_map=self._map,
+            on_memory=self._history.look,
             self_cost=self_cost,
             notices=notices,
             offer_status=offer_status,
@@ -117,6 +168,7 @@ class Observer:
 
     def start(self) -> None:
         """Install the step hooks and start to sample."""
+        self._tensors.install()
         self._steps.install()
         self._garbage.install()
         self._sampler.start()
@@ -125,11 +177,16 @@ class Observer:
         """Stop sampling, put the last rows into the outbox and leave PyTorch as it was."""
         # Hooks first: a step that ended after the sampler's last flush would lose its row.
         self._steps.remove()
+        self._tensors.remove()
+        if self._peaks is not None:
+            self._peaks.remove()
         self._garbage.remove()
         has_ended = self._sampler.stop(timeout_s)
         if has_ended:
             with guarded("phases"):
                 self._phases.close()
+        # First: the snapshot that a command waits for may be done within the time that is left.
+        self._history.close(timeout_s)
         self._commands.close("the process ended before the command could run")
         for close in self._closers:
             close()
@@ -153,6 +210,10 @@ class Observer:
         """Versions of torch, CUDA and driver, as far as they are known now."""
         return self._software()
 
+    def open_map(self) -> MapFeed:
+        """Frames of the memory map for one more connection."""
+        return MapFeed(self._map, lambda: "watch_map" in self._commands.accepted())
+
     def mark_step(self) -> None:
         """An optimizer step ended, says the training loop."""
         self._steps.mark_step()
@@ -173,15 +234,31 @@ class Observer:
     def forget_after_fork(self) -> None:
         """In a forked child: make the hooks harmless, without a lock."""
         self._steps.forget_after_fork()
+        self._tensors.forget_after_fork()
+        if self._peaks is not None:
+            self._peaks.forget_after_fork()
         self._garbage.forget_after_fork()
+        self._history.forget_after_fork()
+
+    def remove_files(self) -> None:
+        """Delete the snapshots that were not delivered."""
+        self._history.remove_files()
+
+    def _at_boundary(self, step: int) -> None:
+        """A step has ended, on the training thread; the map shows what its commands did."""
+        self._history.at_boundary(step)
+        self._commands.run_at_boundary(step)
+        self._map.at_boundary(step)
 
     def _emulated_device(
         self, capacity_bytes: int, notices: Notices, on_change: Callable[[DeviceInfo], None]
     ) -> Device:
         # Here and not above: it imports torch.
         from vramscope.emulation import start_emulation
+        from vramscope.emulation.peaks import EmulatedPeaks
 
         emulation = start_emulation(capacity_bytes, notices, on_change)
+        self._peak_counters = EmulatedPeaks(emulation.device)
         self._closers.append(emulation.stop)
         return emulation.device
 

@@ -44,6 +44,7 @@ from vramscope_protocol.messages import (
     Field,
     FieldTable,
     Hello,
+    MapWanted,
     Register,
     ServerMessage,
     SnapshotAck,
@@ -180,6 +181,10 @@ class ServerSession:
     def snapshot_ack(self, ack: SnapshotAck) -> bytes:
         """Frame that says how much of a snapshot is committed, or that it is not wanted."""
         return encode(ack)
+
+    def map_wanted(self, wanted: MapWanted) -> bytes:
+        """Frame that asks the agent for its memory map."""
+        return encode(wanted)
 
     def fail(self, error: ProtocolError) -> bytes:
         """Frame that says why the connection ends; nothing may follow."""

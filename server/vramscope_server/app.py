@@ -15,12 +15,15 @@ from vramscope_server.api import (
     audit,
     commands,
     events,
+    findings,
     frames,
     health,
     machine,
+    map,
     runs,
     series,
     session,
+    snapshots,
     steps,
 )
 from vramscope_server.auth.authenticator import Authenticator
@@ -28,19 +31,29 @@ from vramscope_server.auth.gate import Gate
 from vramscope_server.commands.coordinator import Coordinator
 from vramscope_server.context import Context
 from vramscope_server.error_response import install_error_handlers
+from vramscope_server.findings.agent_watch import AgentWatch
+from vramscope_server.findings.board import FindingsBoard
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest, IngestLimits
 from vramscope_server.live.endpoint import LiveEndpoint
 from vramscope_server.live.hub import Hub
 from vramscope_server.machine.training_jobs import TrainingJobs
+from vramscope_server.maps.maps import Maps
 from vramscope_server.pages import routes as pages
 from vramscope_server.pages.plotly_bundle import plotly_router
 from vramscope_server.pages.security_headers import SecurityHeaders
 from vramscope_server.process import process_alive
 from vramscope_server.registry.registry import Registry
 from vramscope_server.settings import Settings
+from vramscope_server.snapshots.files import SnapshotFiles
+from vramscope_server.snapshots.receiver import SnapshotReceiver
 from vramscope_server.store.store import Store
 from vramscope_server.version import server_software, server_version
+
+_ROUTES = (
+    *(runs, series, steps, events, findings, commands, map, snapshots),
+    *(frames, session, audit, machine),
+)
 
 
 class Application:
@@ -64,6 +77,8 @@ class Application:
         await self.context.ingest.start()
         await self.context.authenticator.start()
         await self.context.coordinator.start()
+        await self.context.board.start()
+        await self.context.snapshots.start()
         self.context.ready = True
 
     async def stop(self) -> None:
@@ -82,8 +97,10 @@ class Application:
         context.ready = False
         await context.live.shut_down()
         context.hub.close()
+        context.maps.close()
         await context.training_jobs.stop()
         await context.coordinator.stop()
+        await context.board.stop()
         await context.ingest.stop()
         context.store.close()
 
@@ -107,7 +124,7 @@ class Application:
         app.state.context = self.context
         install_error_handlers(app)
         api = APIRouter(prefix="/api/v1")
-        for module in (runs, series, steps, events, commands, frames, session, audit, machine):
+        for module in _ROUTES:
             api.include_router(module.router)
         app.include_router(api)
         app.include_router(health.router)
@@ -147,6 +164,8 @@ def create_app(settings: Settings) -> Application:
     directory = AgentDirectory()
     hub = Hub(registry, limits)
     coordinator = Coordinator(store, registry, directory, hub, limits)
+    maps = Maps(directory.want_map, limits.map_bytes)
+    files = SnapshotFiles(store, hub, directory.connected, limits)
     ingest = Ingest(
         store,
         registry,
@@ -154,10 +173,14 @@ def create_app(settings: Settings) -> Application:
         hub,
         coordinator,
         authenticator.authenticate_agent,
+        snapshots=SnapshotReceiver(store, files, limits),
+        maps=maps,
         software=server_software(),
         limits=IngestLimits(max_message_bytes=limits.max_message_bytes),
     )
-    live = LiveEndpoint(hub, registry, authenticator, limits)
+    board = FindingsBoard(store, registry, hub)
+    hub.follow_statuses(AgentWatch(board).take_status)
+    live = LiveEndpoint(hub, registry, authenticator, limits, maps)
     return Application(
         Context(
             settings,
@@ -170,5 +193,8 @@ def create_app(settings: Settings) -> Application:
             ingest,
             live,
             TrainingJobs(limits),
+            board,
+            files,
+            maps,
         )
     )

@@ -8,13 +8,16 @@ from starlette.requests import HTTPConnection
 
 from vramscope_server.auth.authenticator import Authenticator
 from vramscope_server.commands.coordinator import Coordinator
+from vramscope_server.findings.board import FindingsBoard
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest
 from vramscope_server.live.endpoint import LiveEndpoint
 from vramscope_server.live.hub import Hub
 from vramscope_server.machine.training_jobs import TrainingJobs
+from vramscope_server.maps.maps import Maps
 from vramscope_server.registry.registry import Registry
 from vramscope_server.settings import Settings
+from vramscope_server.snapshots.files import SnapshotFiles
 from vramscope_server.store.store import Store
 
 
@@ -32,6 +35,9 @@ class Context:
     ingest: Ingest
     live: LiveEndpoint
     training_jobs: TrainingJobs
+    board: FindingsBoard
+    snapshots: SnapshotFiles
+    maps: Maps
     port: int = field(default=0)
     """Port that was really bound; 0 until the server listens."""
     ready: bool = False

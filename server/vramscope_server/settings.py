@@ -42,6 +42,20 @@ class Limits:
     machine_list_age_s: float = 2.0
     """How old a list may be that is given again."""
     machine_list_bytes: int = 4 * 1024 * 1024
+    snapshot_raw_bytes: int = 8 << 30
+    """Largest pickle of one snapshot."""
+    snapshot_wire_bytes: int = 1 << 30
+    """The same, gzipped."""
+    snapshot_upload_bytes: int = 1 << 30
+    """Largest file that a person may put in."""
+    snapshot_run_bytes: int = 4 << 30
+    """What the snapshots of one run may take, gzipped: a new one is refused then."""
+    snapshot_total_bytes: int = 16 << 30
+    """The same for all snapshots."""
+    snapshot_retry_s: float = 2.0
+    """Time between two tries to store a piece of a snapshot."""
+    map_bytes: int = 64 << 20
+    """Memory maps kept, in all: the one that changed longest ago is forgotten first."""
     run_list_interval_s: float = 1.0
     run_interval_s: float = 0.5
     command_deadline_s: float = 3600.0

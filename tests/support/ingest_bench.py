@@ -22,6 +22,9 @@ from vramscope_protocol.messages import (
     Hello,
     Message,
     Register,
+    SnapshotAck,
+    SnapshotBegin,
+    SnapshotChunk,
     Welcome,
 )
 from vramscope_server.ingest.directory import AgentDirectory
@@ -48,6 +51,9 @@ class RecordingNeighbours:
         self.updates: list[CommandUpdate] = []
         self.connections: list[tuple[str, int]] = []
         self.changes: list[str] = []
+        self.snapshots: list[SnapshotBegin | SnapshotChunk] = []
+        self.snapshots_may_be_stored = asyncio.Event()
+        self.snapshots_may_be_stored.set()
 
     def publish_samples(self, run_id: str, rank: int, rows: Rows) -> None:
         self.samples.append(rows)
@@ -67,6 +73,13 @@ class RecordingNeighbours:
 
     def command_update(self, run_id: str, rank: int, update: CommandUpdate) -> None:
         self.updates.append(update)
+
+    async def take(
+        self, run_id: str, rank: int, message: SnapshotBegin | SnapshotChunk
+    ) -> SnapshotAck:
+        self.snapshots.append(message)
+        await self.snapshots_may_be_stored.wait()
+        return SnapshotAck(message.id, len(self.snapshots))
 
     def rank_connected(self, run_id: str, rank: int) -> None:
         self.connections.append(("connected", rank))
@@ -103,6 +116,7 @@ class Bench:
             self.neighbours,
             self.neighbours,
             authenticate,
+            snapshots=self.neighbours,
             software="test",
             limits=limits,
         )

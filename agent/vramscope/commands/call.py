@@ -18,6 +18,7 @@ class Call(Struct, frozen=True):
     dry_run: bool = False
     step: int = 0
     """Optimizer steps finished when it runs."""
+    id: str = ""
 
 
 class Ongoing(Protocol):

@@ -180,7 +180,7 @@ class CommandQueue:
         self._update(command.id, "running")
         answer: Answer = Receipt("failed", message=INTERRUPTED)
         try:
-            call = Call(waiting.params, command.dry_run, step)
+            call = Call(waiting.params, command.dry_run, step, command.id)
             with Attempt() as attempt:
                 answer = self._handlers.run(command.name, call)
             if attempt.error is not None:

@@ -11,6 +11,8 @@ from vramscope_protocol.messages import Lost
 OUTBOX_FULL: Final = "outbox_full"
 SPOOL_FULL: Final = "spool_full"
 SPOOL_UNREADABLE: Final = "spool_unreadable"
+SNAPSHOT_LOST: Final = "snapshot_lost"
+"""A snapshot that could not be delivered."""
 TOO_LARGE: Final = "too_large"
 """A message larger than the server takes."""
 

@@ -22,8 +22,10 @@ from vramscope.collectors.allocator import AllocatorCounters, Layout, StatsPolle
 from vramscope.collectors.collector import Collector
 from vramscope.collectors.self_cost import CpuMeter, SelfCost
 from vramscope.commands.queue import CommandQueue
-from vramscope.devices.device import Device
+from vramscope.devices.caching_allocator import Stats
+from vramscope.devices.device import Device, DeviceMemory
 from vramscope.guard import guarded
+from vramscope.memory_map.memory_map import MemoryMap
 from vramscope.notices import Notices
 from vramscope.phases.phases import Phases
 from vramscope.processes.attached import mark_this_thread
@@ -77,6 +79,8 @@ class Sampler:
         self_cost: what the agent costs.
         notices: what is degraded.
         offer_status: takes the agent's status, about once a second.
+        memory_map: looks at the segments when it is time, within a budget of its own.
+        on_memory: told at each sample what the allocator and the driver say.
         rate_hz: samples a second, at most 100.
         cost_budget: CPU time allowed to this thread, as a fraction of one core.
     """
@@ -95,6 +99,8 @@ class Sampler:
         self_cost: SelfCost,
         notices: Notices,
         offer_status: Callable[[AgentStatus], None],
+        memory_map: MemoryMap | None = None,
+        on_memory: Callable[[Stats | None, DeviceMemory], None] | None = None,
         rate_hz: float = 10.0,
         cost_budget: float = 0.005,
     ) -> None:
@@ -109,6 +115,8 @@ class Sampler:
         self._self_cost = self_cost
         self._notices = notices
         self._offer_status = offer_status
+        self._map = memory_map
+        self._on_memory = on_memory
         self._poller = StatsPoller(device, clock, notices)
         self._rows = RowBuffer("sample", outbox)
         self._columns: tuple[Layout, tuple[tuple[str, ...], ...], FieldSet] | None = None
@@ -181,6 +189,9 @@ class Sampler:
             self._asked.popleft().set()
         with guarded("commands"):
             self._commands.run_on_agent_thread(self._steps.step)
+        if self._map is not None:
+            with guarded("memory map"):
+                self._map.tick()
         if self._flushes.wait_s(now_ns) == 0:
             self._flushes.take(now_ns)
             with guarded("phases"):
@@ -205,10 +216,11 @@ class Sampler:
                 if self._stopping:
                     return
                 meter.begin()
-                released_ns = released.ns
+                released_ns, map_ns = released.ns, self._map_ns()
                 self.tick()
                 cpu_ns = meter.end()
-                self._account(cpu_ns, max(0, meter.wall_ns - (released.ns - released_ns)))
+                held_ns = max(0, meter.wall_ns - (released.ns - released_ns))
+                self._account(cpu_ns, held_ns, self._map_ns() - map_ns)
 
     def _ring(self) -> None:
         with contextlib.suppress(RuntimeError):  # rung by another thread at the same time
@@ -217,9 +229,12 @@ class Sampler:
     def _wait_s(self) -> float:
         return self._samples.wait_s(self._clock.monotonic_ns())
 
-    def _account(self, cpu_ns: int, held_ns: int) -> None:
+    def _map_ns(self) -> int:
+        return 0 if self._map is None else self._map.spent_ns
+
+    def _account(self, cpu_ns: int, held_ns: int, map_ns: int = 0) -> None:
         self._self_cost.add_sampler_ns(cpu_ns, held_ns)
-        if self._budget.account(cpu_ns, self._clock.monotonic_ns()):
+        if self._budget.account(max(0, cpu_ns - map_ns), self._clock.monotonic_ns()):
             self._samples.set_interval_s(1 / self._budget.rate_hz)
 
     def _sample(self) -> None:
@@ -228,8 +243,11 @@ class Sampler:
         time_ns = self._clock.time_ns()
         step = self._steps.step
         phase = self._phases.code()
-        layout, counters = self._counters.read(self._poller.poll())
+        stats = self._poller.poll()
+        layout, counters = self._counters.read(stats)
         device = self._device.device_memory()
+        if self._on_memory is not None:
+            self._on_memory(stats, device)
         others: list[int] = []
         for collector in self._collectors:
             others.extend(_read(collector))

@@ -17,9 +17,10 @@ from vramscope.outbox.outbox import Outbox
 from vramscope.transport.address import ServerAddress
 from vramscope.transport.backoff import Backoff
 from vramscope.transport.connection import Connection
-from vramscope.transport.conversation import Conversation
+from vramscope.transport.conversation import Conversation, MapFeed
 from vramscope.transport.failure import CONNECT_ERRORS, CONVERSATION_ERRORS, Failure, failure_of
 from vramscope.transport.limits import TransportLimits
+from vramscope.transport.snapshot_lane import SnapshotLane
 from vramscope_protocol.messages import AgentStatus, Command, Register
 from vramscope_protocol.session import AgentSession
 
@@ -46,6 +47,8 @@ class Transport:
         on_welcome: called on the receiver thread when a server has taken the stream.
         limits: bounds.
         backoff: delays between attempts.
+        open_map: makes the feed of memory map frames of one connection.
+        snapshots: what is sent when there is nothing else.
     """
 
     def __init__(
@@ -58,6 +61,8 @@ class Transport:
         on_welcome: Callable[[Target], None] | None = None,
         limits: TransportLimits | None = None,
         backoff: Backoff | None = None,
+        open_map: Callable[[], MapFeed] | None = None,
+        snapshots: SnapshotLane | None = None,
     ) -> None:
         self._outbox = outbox
         self._target = target
@@ -67,6 +72,8 @@ class Transport:
         self._on_welcome = on_welcome
         self._limits = limits or TransportLimits()
         self._backoff = backoff or Backoff()
+        self._open_map = open_map
+        self._snapshots = snapshots
         self._thread = threading.Thread(target=self._run, name="vramscope-transport", daemon=True)
         self._closing = False
         self._renewing = False
@@ -104,6 +111,11 @@ class Transport:
         """Bytes of the messages that were sent, on all connections so far."""
         connection = self._connection
         return self._past_sent_bytes + (connection.sent_bytes if connection is not None else 0)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything put so far is acknowledged.
@@ -189,6 +201,8 @@ class Transport:
             on_command=self._on_command,
             on_welcome=lambda: self._welcomed(target),
             on_progress=self._progress.set,
+            map_feed=None if self._open_map is None else self._open_map(),
+            snapshots=self._snapshots,
         )
         try:
             connection = Connection(

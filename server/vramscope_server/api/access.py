@@ -22,9 +22,17 @@ async def _principal(request: Request) -> Principal:
     caller = await identify(request, context.authenticator)
     if caller.run_id is not None and request.url.path not in _OF_NO_RUN:
         # Whatever names no run is refused, so that no endpoint has to think of such callers.
-        run = request.path_params.get("run")
-        caller.require_run(None if run is None else context.registry.find(run))
+        caller.require_run(await _run_asked_for(context, request))
     return caller
+
+
+async def _run_asked_for(context: Context, request: Request) -> str | None:
+    """Id of the run that the address names, itself or by a snapshot of it."""
+    run = request.path_params.get("run")
+    snapshot = request.path_params.get("snapshot")
+    if run is None and snapshot is not None:
+        return await context.snapshots.run_of(snapshot)
+    return None if run is None else context.registry.find(run)
 
 
 AnyCaller = Annotated[Principal, Depends(_principal)]

@@ -24,6 +24,8 @@ from vramscope_server.auth.origin import check_host, check_origin
 from vramscope_server.error_response import error_response
 from vramscope_server.settings import Settings
 
+UPLOAD_PATH: Final = "/api/v1/snapshots"
+"""Where a snapshot may be put in: the one body that may be large, read piece by piece."""
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -45,7 +47,7 @@ class Gate:
             if scope["type"] == "websocket" or scope["method"] not in _SAFE_METHODS:
                 _check_page(headers)
             if scope["type"] == "http":
-                _check_body(headers, self._settings.limits.max_body_bytes)
+                _check_body(headers, self._max_body_bytes(scope))
         except VramscopeError as error:
             if scope["type"] == "websocket":
                 await _deny_websocket(scope, receive, send, error)
@@ -53,6 +55,11 @@ class Gate:
                 await error_response(error)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    def _max_body_bytes(self, scope: Scope) -> int:
+        limits = self._settings.limits
+        is_upload = (scope["method"], scope["path"]) == ("POST", UPLOAD_PATH)
+        return limits.snapshot_upload_bytes if is_upload else limits.max_body_bytes
 
     def _check_host(self, headers: Headers) -> None:
         if self._settings.is_loopback:

@@ -187,7 +187,7 @@ class Coordinator:
             _logger.info("rank %d of %s answered an unknown command %s", rank, run_id, update.id)
             return
         receipt = update.receipt or Receipt(update.state)
-        answer = RankAnswer(update.state, update.time_ns, receipt)
+        answer = RankAnswer(update.state, update.time_ns, receipt, received_ns=self._clock_ns())
         if record.answer(rank, answer):
             self._settle(record)
 

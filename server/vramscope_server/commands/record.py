@@ -26,6 +26,8 @@ class RankAnswer:
     """The server gave up waiting; a word of the agent that comes later replaces it."""
     overrules: bool = False
     """It has replaced an answer of the server."""
+    received_ns: int = 0
+    """When it came, by the server's clock."""
 
     def as_dict(self) -> dict[str, Any]:
         """The receipt as the API shows it."""

@@ -15,11 +15,13 @@ def give_up_ns(record: CommandRecord, rank: int, limits: Limits) -> int:
     """
     answer = record.answers.get(rank)
     if answer is not None and answer.state == "running":
-        grace_s = limits.command_run_s
-    elif rank in record.sent:
-        grace_s = limits.command_grace_s
-    else:
-        grace_s = 0.0
+        # One that goes on over many steps says so now and then. Each time it has its whole
+        # deadline for the next step, and then this time to say that none came.
+        patience_ns = record.deadline_ns - record.created_ns
+        begun_ns = max(record.created_ns, answer.received_ns)
+        run_ns = int(limits.command_run_s * 1e9)
+        return max(begun_ns + patience_ns + run_ns, record.not_before_ns)
+    grace_s = limits.command_grace_s if rank in record.sent else 0.0
     return max(record.deadline_ns + int(grace_s * 1e9), record.not_before_ns)
 
 

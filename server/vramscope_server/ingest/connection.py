@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 from vramscope_protocol.errors import ProtocolError
-from vramscope_protocol.messages import Command
+from vramscope_protocol.messages import Command, MapWanted, SnapshotAck
 from vramscope_protocol.session import ServerSession
+from vramscope_protocol.version import FEATURE_MAP
 from vramscope_server.store.runs import StreamRecord
 
 Message = MutableMapping[str, Any]
@@ -46,6 +47,8 @@ class AgentConnection:
         self._frames: deque[bytes] = deque()
         self._ack_seq = 0
         self._sent_ack_seq = 0
+        self._snapshot_ack: bytes | None = None
+        self._map_wanted: MapWanted | None = None
         self._goodbye_seq: int | None = None
         self._failure: ProtocolError | None = None
         self._wake = asyncio.Event()
@@ -81,6 +84,11 @@ class AgentConnection:
             self._ack_seq = seq
             self._wake.set()
 
+    def snapshot_ack(self, ack: SnapshotAck) -> None:
+        """How much of a snapshot is committed. One is due at a time."""
+        self._snapshot_ack = self.session.snapshot_ack(ack)
+        self._wake.set()
+
     def close_after(self, goodbye_seq: int) -> None:
         """Close in peace once the agent's goodbye is committed and acked."""
         self._goodbye_seq = goodbye_seq
@@ -91,6 +99,17 @@ class AgentConnection:
         if len(self._frames) >= self._queue_frames or self._failure is not None:
             return False
         self._frames.append(self.session.command(command))
+        self._wake.set()
+        return True
+
+    def want_map(self, wanted: MapWanted) -> bool:
+        """Ask for the memory map; ``False`` if this agent sends none. A wish that still waits is
+        replaced, but the wish to begin anew stays."""
+        if FEATURE_MAP not in self.session.features:
+            return False
+        waiting = self._map_wanted
+        is_full = wanted.full or (waiting is not None and waiting.full)
+        self._map_wanted = MapWanted(wanted.seconds, full=is_full)
         self._wake.set()
         return True
 
@@ -118,9 +137,15 @@ class AgentConnection:
         """Send everything that waits; ``False`` when that ended the connection."""
         while self._frames:
             await self._send_bytes(self._frames.popleft())
+        wanted, self._map_wanted = self._map_wanted, None
+        if wanted is not None:
+            await self._send_bytes(self.session.map_wanted(wanted))
         if self._ack_seq > self._sent_ack_seq:
             self._sent_ack_seq = self._ack_seq
             await self._send_bytes(self.session.ack(self._sent_ack_seq))
+        snapshot_ack, self._snapshot_ack = self._snapshot_ack, None
+        if snapshot_ack is not None:
+            await self._send_bytes(snapshot_ack)
         if self._failure is not None:
             failure = self._failure
             await self._send_bytes(self.session.fail(failure))

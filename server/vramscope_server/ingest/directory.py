@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vramscope_protocol.messages import Command
+from vramscope_protocol.messages import Command, MapWanted
 from vramscope_server.ingest.connection import AgentConnection
 
 
@@ -47,3 +47,8 @@ class AgentDirectory:
         """Queue a command for a rank; ``False`` if it is not connected or does not read."""
         connection = self._by_rank.get((run_id, rank))
         return connection is not None and connection.send_command(command)
+
+    def want_map(self, run_id: str, rank: int, wanted: MapWanted) -> bool:
+        """Ask a rank for its memory map; ``False`` if it is not connected or has none."""
+        connection = self._by_rank.get((run_id, rank))
+        return connection is not None and connection.want_map(wanted)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from vramscope_protocol.codec import MAX_MESSAGE_BYTES
 from vramscope_protocol.errors import (
@@ -23,7 +23,13 @@ from vramscope_protocol.errors import (
     ProtocolError,
     VramscopeError,
 )
-from vramscope_protocol.messages import Goodbye, Register
+from vramscope_protocol.messages import (
+    Goodbye,
+    MapFrame,
+    Register,
+    SnapshotBegin,
+    SnapshotChunk,
+)
 from vramscope_protocol.session import ServerSession
 from vramscope_server.auth.origin import check_origin
 from vramscope_server.ingest.connection import AgentConnection
@@ -35,6 +41,7 @@ from vramscope_server.ingest.handshake import (
     shake_hands,
 )
 from vramscope_server.ingest.intake import CommandSink, Intake, Publisher
+from vramscope_server.ingest.snapshot_intake import SnapshotIntake, SnapshotSink
 from vramscope_server.registry import persistence
 from vramscope_server.registry.registry import Registry
 from vramscope_server.store.database import StoreError
@@ -62,12 +69,24 @@ class IngestLimits:
     writer: WriterLimits = field(default_factory=WriterLimits)
 
 
+class MapSink(Protocol):
+    """Who keeps the memory maps. Called on the event loop; must not block."""
+
+    def take(self, run_id: str, rank: int, frame: MapFrame) -> None:
+        """A frame; raises ``ProtocolError`` for one that says what cannot be."""
+
+    def rank_connected(self, run_id: str, rank: int) -> None:
+        """Frames can be asked of this rank now."""
+
+
 class Ingest:
     """Takes in what agents send. An instance is the ASGI endpoint itself.
 
     Args:
         authenticate: scopes of a token presented from an address.
         software: name and version of this server, for the agents' logs.
+        snapshots: stores what comes of snapshots.
+        maps: keeps the memory maps.
     """
 
     def __init__(
@@ -81,6 +100,8 @@ class Ingest:
         *,
         software: str = "",
         limits: IngestLimits | None = None,
+        snapshots: SnapshotSink,
+        maps: MapSink,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store = store
@@ -91,6 +112,8 @@ class Ingest:
         self._authenticate = authenticate
         self._software = software
         self._limits = limits or IngestLimits()
+        self._snapshots = snapshots
+        self._maps = maps
         self._clock_ns = clock_ns
         self._readers: set[asyncio.Task[None]] = set()
         self._connections: set[AgentConnection] = set()
@@ -218,6 +241,7 @@ class Ingest:
         return await shake_hands(connection.session, receive, self._authenticate, address)
 
     async def _take_messages(self, receive: Receive, connection: AgentConnection) -> None:
+        snapshots = SnapshotIntake(connection, self._snapshots)
         intake = Intake(
             connection.stream,
             connection.session,
@@ -229,6 +253,12 @@ class Ingest:
         while not connection.is_failing:
             message = await receive_message(connection.session, receive)
             if message is None:
+                continue
+            if isinstance(message, (SnapshotBegin, SnapshotChunk)):
+                snapshots.take(message)
+                continue
+            if isinstance(message, MapFrame):
+                self._maps.take(*connection.key, message)
                 continue
             submission = intake.take(message)
             if submission is not None:
@@ -254,6 +284,7 @@ class Ingest:
         run_id, rank = connection.key
         self._registry.connected(connection.stream.uid)
         self._commands.rank_connected(run_id, rank)
+        self._maps.rank_connected(run_id, rank)
         self._publisher.run_changed(run_id)
 
     def _left(self, connection: AgentConnection) -> None:

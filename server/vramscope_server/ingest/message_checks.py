@@ -19,6 +19,8 @@ from vramscope_protocol.messages import (
     Goodbye,
     Lost,
     Register,
+    SnapshotBegin,
+    SnapshotChunk,
 )
 from vramscope_server.rows import Rows
 
@@ -27,6 +29,7 @@ MAX_RANK: Final = 1_000_000
 MAX_DEVICES: Final = 64
 MAX_NAME_LENGTH: Final = 512
 _MAX_REASONS: Final = 64
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -108,6 +111,26 @@ def check_seq(seq: int) -> None:
         ProtocolError: ``bad_message``.
     """
     _check_range("seq", seq, 1, INT64_MAX)
+
+
+def check_snapshot(message: SnapshotBegin | SnapshotChunk) -> None:
+    """Check a piece of a snapshot, or what is said of one.
+
+    Raises:
+        ProtocolError: ``bad_message``.
+    """
+    _check_id("id", message.id)
+    if isinstance(message, SnapshotChunk):
+        _check_range("offset", message.offset, 0, INT64_MAX)
+        return
+    _check_range("time_ns", message.time_ns, 0, INT64_MAX)
+    _check_range("step", message.step or 0, -INT64_MAX, INT64_MAX)
+    _check_range("device", message.device, 0, INT64_MAX)
+    _check_range("raw_bytes", message.raw_bytes, 1, INT64_MAX)
+    _check_range("wire_bytes", message.wire_bytes, 1, INT64_MAX)
+    _check_text("issued_by", message.issued_by)
+    if not _SHA256.fullmatch(message.sha256):
+        raise ProtocolError(BAD_MESSAGE, "expected sha256 as 64 hexadecimal digits")
 
 
 def check_lost(message: Lost) -> int:

@@ -63,6 +63,7 @@ class Hub:
         self._limits = limits
         self._audiences: dict[str, _Audience] = {}
         self._list_followers: list[RunListFollower] = []
+        self._status_takers: list[Callable[[str, int, dict[str, Any]], None]] = []
         self._list_pacer = Pacer(limits.run_list_interval_s, self._publish_runs)
 
     def follow_runs(self, deliver: Deliver) -> RunListFollower:
@@ -131,10 +132,27 @@ class Hub:
         if run_id in self._audiences:
             self._publish(run_id, payload.command_payload(command), f"command {command['id']}")
 
+    def follow_statuses(self, take: Callable[[str, int, dict[str, Any]], None]) -> None:
+        """Hand the status of every agent of every run to ``take`` as well, from now on."""
+        self._status_takers.append(take)
+
+    def publish_snapshot(self, run_id: str, snapshot: dict[str, Any]) -> None:
+        """Hand the present state of a snapshot on."""
+        if run_id in self._audiences:
+            key = f"snapshot {snapshot['id']}"
+            self._publish(run_id, payload.snapshot_payload(snapshot), key)
+
     def publish_status(self, run_id: str, rank: int, status: dict[str, Any]) -> None:
         """Hand the status of one rank's agent on."""
+        for take in self._status_takers:
+            take(run_id, rank, status)
         if run_id in self._audiences:
             self._publish(run_id, payload.status_payload(rank, status), f"status {rank}")
+
+    def publish_finding(self, run_id: str, finding: dict[str, Any]) -> None:
+        """Hand the present state of a finding on."""
+        if run_id in self._audiences:
+            self._publish(run_id, payload.finding_payload(finding), f"finding {finding['id']}")
 
     def run_changed(self, run_id: str) -> None:
         """Say that a run is not what it was; followers hear of it at their pace."""

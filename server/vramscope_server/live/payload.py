@@ -59,9 +59,19 @@ def command_payload(command: dict[str, Any]) -> bytes:
     return encode_event_payload({"kind": "command", "command": command})
 
 
+def snapshot_payload(snapshot: dict[str, Any]) -> bytes:
+    """A snapshot as the API shows it; one that was deleted says so in its state."""
+    return encode_event_payload({"kind": "snapshot", "snapshot": snapshot})
+
+
 def status_payload(rank: int, status: dict[str, Any]) -> bytes:
     """What watching costs on one rank."""
     return encode_event_payload({"kind": "status", "rank": rank, "status": status})
+
+
+def finding_payload(finding: dict[str, Any]) -> bytes:
+    """A finding as it is now."""
+    return encode_event_payload({"kind": "finding", "finding": finding})
 
 
 def _columns(rows: Rows, fields: Sequence[str]) -> dict[str, list[Any]]:

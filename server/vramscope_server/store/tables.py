@@ -163,6 +163,22 @@ receipts: Final = Table(
     Column("receipt", Text, nullable=False),  # Receipt as JSON, {} before there is one
 )
 
+findings: Final = Table(
+    "findings",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("run_id", String(128), nullable=False),
+    Column("rank", BigInteger),  # NULL: the run as a whole
+    Column("kind", String(64), nullable=False),
+    Column("severity", String(16), nullable=False),
+    Column("opened_ns", BigInteger, nullable=False),
+    Column("resolved_ns", BigInteger),  # NULL: it holds
+    Column("summary", Text, nullable=False),
+    Column("data", Text, nullable=False),  # JSON object: evidence, culprits, remedies
+    Index("findings_run", "run_id", "opened_ns"),
+    Index("findings_open", "resolved_ns"),
+)
+
 tokens: Final = Table(
     "tokens",
     metadata,
@@ -195,4 +211,37 @@ audit: Final = Table(
     Column("result", Text, nullable=False),
     Index("audit_time", "time_ns"),
     Index("audit_command", "command_id"),
+)
+
+snapshots: Final = Table(
+    "snapshots",
+    metadata,
+    Column("id", String(128), primary_key=True),
+    Column("run_id", String(128)),  # NULL: uploaded, of no run
+    Column("rank", BigInteger),
+    Column("device", BigInteger),
+    Column("step", BigInteger),
+    Column("taken_ns", BigInteger, nullable=False),
+    Column("received_ns", BigInteger, nullable=False),
+    Column("mode", String(16), nullable=False),
+    Column("stacks", Boolean, nullable=False),
+    Column("origin", String(16), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("issued_by", Text, nullable=False),
+    Column("steps", Text, nullable=False),  # JSON list of [step, time_us]
+    Column("raw_bytes", BigInteger, nullable=False),
+    Column("wire_bytes", BigInteger, nullable=False),
+    Column("received_bytes", BigInteger, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("state", String(16), nullable=False),  # receiving, complete or failed
+    Column("reason", Text, nullable=False),
+    Index("snapshots_run", "run_id", "taken_ns"),
+)
+
+snapshot_parts: Final = Table(
+    "snapshot_parts",
+    metadata,
+    Column("snapshot_id", String(128), primary_key=True),
+    Column("start", BigInteger, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
 )
