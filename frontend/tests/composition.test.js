@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { compose, countersAt, LAYERS } from "../vramscope_frontend/js/composition.js";
+import { compose, countersAt, isNamed, LAYERS } from "../vramscope_frontend/js/composition.js";
 import * as fields from "../vramscope_frontend/js/fields.js";
 
 const row = {
@@ -46,4 +46,37 @@ test("a driver that lags behind the allocator never makes a negative layer", () 
   for (const { id } of LAYERS) assert.ok((state.layers[id] ?? 0) >= 0, id);
   assert.equal(state.used, 30);
   assert.equal(sum(state) + (state.free ?? 0), 40);
+});
+
+const categories = { part: 2, parameters: 20, gradients: 20, gradientsKept: 0, optimizerState: 40, optimizerBefore: 40, buffers: 1 };
+const counters = { allocated: 90, active: 90, reserved: 112, inactiveSplit: null, used: 116, process: 114, other: 1, heldAtEnd: 81, total: 140, free: 23, categories };
+
+test("with categories tensors are divided by them, and nothing is counted twice", () => {
+  const state = compose({ ...counters, moment: "end" }, 140);
+  assert.deepEqual([state.layers.parameters, state.layers.gradients, state.layers.optimizer, state.layers.buffers, state.layers.activations, state.layers.unsplit], [20, 20, 40, 1, 9, 0]);
+  assert.deepEqual([state.layers.tensors, state.layers.held, state.layers.within], [null, null, null]);
+  assert.equal(state.layers.driver, 1);
+  assert.equal(sum(state) + (state.free ?? 0), 140);
+});
+
+test("at a peak in the backward gradients and activations are not told apart", () => {
+  const state = compose({ ...counters, moment: "peak" }, 140);
+  assert.deepEqual([state.layers.gradients, state.layers.unsplit, state.layers.activations], [0, 20, 9]);
+  assert.equal(state.layers.inside, 22);
+});
+
+test("an old look at the segments is not mixed with the counters of another moment", () => {
+  const MIB = 2 ** 20;
+  const at = (/** @type {number | null} */ inactiveSplit, /** @type {number} */ rest) => compose({ allocated: 0, active: 0, reserved: rest * MIB, inactiveSplit: inactiveSplit === null ? null : inactiveSplit * MIB, used: null, process: null, other: null, heldAtEnd: null, cache: { returnable: MIB, stranded: 2 * MIB, privatePool: 0 } }, null).layers;
+  assert.deepEqual([at(9, 3).stranded, at(9, 3).cached], [2 * MIB, MIB], "a look that adds up is used");
+  assert.deepEqual([at(9, 100).stranded, at(9, 100).cached], [9 * MIB, 91 * MIB], "else the counter");
+  assert.deepEqual([at(0, 100).stranded, at(0, 100).inside], [null, 100 * MIB], "expandable segments are not in the counter");
+});
+
+test("every byte is named only where nothing is left over", () => {
+  const named = compose({ ...counters, moment: "end", inactiveSplit: 2 }, 140);
+  assert.equal(isNamed(named), true);
+  assert.equal(isNamed(compose({ ...counters, moment: "peak" }, 140)), false);
+  assert.equal(isNamed(compose({ ...counters, moment: "end", inactiveSplit: 2, process: 90 }, 140)), false);
+  assert.equal(isNamed(compose({ ...counters, moment: "end", inactiveSplit: 2, categories: undefined }, 140)), false);
 });

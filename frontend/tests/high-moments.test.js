@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { AT_MOST, OPTIMIZER_BEFORE } from "../vramscope_frontend/js/composition.js";
 import * as fields from "../vramscope_frontend/js/fields.js";
-import { HELD, highMoments } from "../vramscope_frontend/js/high-moments.js";
+import { HELD, highMoments, MOMENT, MOMENTS } from "../vramscope_frontend/js/high-moments.js";
 import { appendRows, emptyTable, SPAN } from "../vramscope_frontend/js/series.js";
 
 const stepsOf = (/** @type {number[]} */ peaks, first = 1) => {
@@ -67,4 +68,15 @@ test("a cache that grew for a moment is drawn in its step, whatever the samples 
   assert.deepEqual(high.columns[fields.DEVICE_USED].slice(1), [63, 33]);
   assert.equal(allocated(high)[1], 17);
   assert.ok(Number.isNaN(high.columns[fields.INACTIVE_SPLIT][1]), "its split is not known");
+});
+
+test("peaks that are counted by step are exact, whatever the samples and the job's own peaks say", () => {
+  const steps = stepsOf([20, 20, 20]);
+  Object.assign(steps.columns, { [fields.PEAK_ALLOCATED]: [18, 15, NaN], [fields.PEAK_ACTIVE]: [18, 16, NaN], [fields.PEAK_RESERVED]: [40, 30, NaN], [fields.DEVICE_ALLOCATIONS]: [5, 5, 5], [fields.OPTIMIZER_STATE]: [3, 4, 4] });
+  const high = highMoments(steps, samplesOf([1.5, 2.5], [12, 13]));
+  assert.deepEqual(allocated(high), [18, 15, 13], "the last step is of an agent that does not count by step");
+  assert.deepEqual(high.columns[fields.RESERVED], [40, 30, 30]);
+  assert.deepEqual(high.columns[MOMENT].map((code) => MOMENTS[code]), ["peak", "peak", "instant"]);
+  assert.deepEqual(high.columns[AT_MOST].slice(0, 2), [1, 0], "reserved stood still all through the second step");
+  assert.deepEqual(high.columns[OPTIMIZER_BEFORE].slice(1), [3, 4]);
 });

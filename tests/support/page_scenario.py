@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.support.page_account import account_columns, account_status
 from tests.support.page_lives import begins, life_of, lives, lost_ns
 from tests.support.page_rows import Floats, binned, hash_text, to_json
 
@@ -54,6 +55,11 @@ class Scenario:
     lost_ago_s: float = 120.0
     max_restarts: int = 0
     tells_phases: bool = False
+    tells_account: bool = False
+    """Exact peaks, parts of steps, categories, and what the cache consists of."""
+    keeps_gradients: bool = True
+    others_gib: float = 0.0
+    driver_gib: float = 0.0
     user: str = "ada"
     created_s: float = field(default_factory=time.time)
     freed_steps: list[int] = field(default_factory=list[int])
@@ -113,14 +119,15 @@ class Scenario:
         for freed in self.freed_steps:
             reserved = np.where(steps > freed, need + 0.1, reserved)
             reserved = np.where((steps == freed) & (phase >= 1), kept + self.stranded_gib, reserved)
-        most_reserved = self.limit_gib - (self.context_gib or 0) - 0.2
+        most_reserved = self.limit_gib - (self.context_gib or 0) - self.others_gib - 0.2
         reserved = np.minimum(reserved, most_reserved)
         allocated = kept + peak * rise
         highest = self.running_peaks(int(steps.max(initial=0)), rank)[steps]
         highest_reserved = np.maximum(reserved, np.minimum(full, most_reserved))
         free_part = np.maximum(0.0, reserved - allocated)
         context = np.nan if self.context_gib is None else self.context_gib
-        return {
+        used = reserved + context + self.others_gib
+        columns = {
             "allocated_bytes.all.current": allocated * GIB,
             "allocated_bytes.all.peak": highest * GIB,
             "active_bytes.all.current": allocated * GIB,
@@ -129,9 +136,11 @@ class Scenario:
             "reserved_bytes.all.peak": highest_reserved * GIB,
             "inactive_split_bytes.all.current": np.minimum(free_part, self.stranded_gib) * GIB,
             "device.total_bytes": np.full(len(steps), self.limit_gib * GIB),
-            "device.used_bytes": (reserved + context) * GIB,
+            "device.used_bytes": used * GIB,
+            "device.free_bytes": np.maximum(0.0, self.limit_gib - used - self.driver_gib) * GIB,
             "device.process_bytes": (reserved + context) * GIB,
-            "device.other_bytes": np.where(np.isnan(context), np.nan, 0.0) * np.ones(len(steps)),
+            "device.other_bytes": np.where(np.isnan(context), np.nan, self.others_gib * GIB)
+            * np.ones(len(steps)),
             "num_device_alloc": 120.0
             + np.minimum(steps, 300) // 60 * 3
             + 46.0 * np.searchsorted(np.array(self.freed_steps), steps),
@@ -139,6 +148,7 @@ class Scenario:
             "step.duration_us": self.durations_us(steps),
             "step": steps.astype(np.float64),
         }
+        return columns | (account_columns(self, steps, rank, columns) if self.tells_account else {})
 
     def running_peaks(self, last: int, rank: int) -> Floats:
         """PyTorch's peak at the end of each step: the highest since the start, GiB."""
@@ -242,7 +252,7 @@ class Scenario:
     def run(self, *, with_ranks: bool) -> dict[str, Any]:
         """The run object of the REST API."""
         step = self.last_step()
-        number = step - begins(self, (self.restarted_ranks or (0,))[0])[-1]
+        number = max(step - begins(self, rank)[-1] for rank in range(self.world_size))
         now = self.columns(np.array([step]), np.array([1.0]), self.worst_rank or 0)
         ended = self.state == "ended"
         run: dict[str, Any] = {
@@ -337,7 +347,8 @@ class Scenario:
             "losses": {"spool full": self.samples_lost} if self.samples_lost else {},
             "steps_received": self.last_step(),
             "step": mine[-1]["last_step"],
-            "status": {"rate_hz": 10.0, "cost_fraction": 0.0004},
+            "status": {"rate_hz": 10.0, "cost_fraction": 0.0004}
+            | (account_status(self, mine[-1]["pid"]) if self.tells_account else {}),
         }
 
     def events(self) -> list[dict[str, Any]]:

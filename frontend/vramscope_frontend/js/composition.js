@@ -122,6 +122,18 @@ export function compose(counters, limit_bytes) {
   };
 }
 
+/** So much may be without a name where every byte is said to have one. */
+const NAMELESS_SHARE = 0.01;
+
+/**
+ * Whether everything that is used has a name.
+ * @param {Composition} state
+ */
+export function isNamed({ layers, isSplit, usedKnown, used }) {
+  const nameless = (layers.unknown ?? 0) + (layers.inside ?? 0) + (layers.unsplit ?? 0);
+  return isSplit && usedKnown && known(layers.unknown) && known(layers.activations) && known(layers.context) && known(used) && nameless < NAMELESS_SHARE * used;
+}
+
 /** @returns {Record<LayerId, number | null>} */
 function emptyLayers() {
   return /** @type {Record<LayerId, number | null>} */ (Object.fromEntries(LAYERS.map(({ id }) => [id, null])));

@@ -180,7 +180,7 @@ export function endState(steps, i, samples) {
   const before = indexAt(samples.x, steps.t[i]);
   const sample = before < 0 ? 0 : before;
   takeLook(state, samples, sample);
-  if (known(state[fields.DEVICE_USED])) return state;
+  if (known(state[fields.DEVICE_USED])) return withSize(state, samples, sample);
   const reserved = samples.columns[fields.RESERVED]?.[sample];
   if (!known(reserved)) return state;
   const of = (/** @type {string} */ name) => samples.columns[name]?.[sample] ?? NaN;
@@ -190,6 +190,18 @@ export function endState(steps, i, samples) {
   state[fields.DEVICE_TOTAL] = of(fields.DEVICE_TOTAL);
   state[fields.DEVICE_FREE] = Math.max(0, of(fields.DEVICE_FREE) - (state[fields.RESERVED] - reserved));
   return state;
+}
+
+/**
+ * Size of the device for a row that itself says what is used on it.
+ * @param {Record<string, number>} state
+ * @param {Table} samples
+ * @param {number} sample
+ */
+function withSize(state, samples, sample) {
+  const of = (/** @type {string} */ name) => samples.columns[name]?.[sample] ?? NaN;
+  const since = state[fields.DEVICE_USED] - of(fields.DEVICE_USED);
+  return { ...state, [fields.DEVICE_TOTAL]: of(fields.DEVICE_TOTAL), [fields.DEVICE_FREE]: Math.max(0, of(fields.DEVICE_FREE) - since) };
 }
 
 /**

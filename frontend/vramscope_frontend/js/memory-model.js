@@ -8,6 +8,7 @@ import { missingSteps, silences } from "./gaps.js";
 import { endState, HELD, MOMENT, MOMENTS } from "./high-moments.js";
 import { beginsLife, numberOf, stretchesOf } from "./numbering.js";
 import { heightOf, highestRow } from "./peaks.js";
+import { partsOf } from "./step-parts.js";
 import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
@@ -28,6 +29,7 @@ import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
  * @property {string} peakTitle
  * @property {number} x of the row that is read
  * @property {number} peakX of the highest row
+ * @property {import("./step-parts.js").StepParts | null} parts of the step that is read
  */
 
 /**
@@ -153,6 +155,7 @@ export function readingOf(scene, cursor) {
     peak: stateOf(top),
     x: source.x[at],
     peakX: source.x[top],
+    parts: byStep ? partsOf(source, at) : null,
     endLabel: cursor === null ? (byStep ? "Step end" : "Latest") : byStep ? `step ${count(numberOf(source, at))}` : `+${age(source.x[at])}`,
     atCursor: cursor !== null,
     peakTitle: byStep ? `highest known moment of the steps shown: step ${count(numberOf(source, top))}` : "highest sample of the time shown",

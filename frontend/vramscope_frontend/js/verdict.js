@@ -30,6 +30,7 @@ const SCOPE = "Only head-room is judged here, not leaks or fragmentation.";
  * @param {number | null} seen.silent_s
  * @param {string | null} seen.viewOnly why the reader cannot act
  * @param {number} seen.samplesLost
+ * @param {boolean} [seen.isNamed] whether every byte has a name, at the end of the last step
  * @returns {Verdict}
  */
 export function verdictOf(seen) {
@@ -103,7 +104,7 @@ function alive(seen) {
     sentence: tight
       ? `Tight. ${headroomText(free, limit_bytes)} of head-room${where} at the peak so far.`
       : `${sizeText(free)} of head-room${where} at the peak so far.`,
-    second: secondLine(seen, peakLine(peak, limit_bytes)),
+    second: secondLine(seen, `${seen.isNamed ? "Every byte is named. " : ""}${peakLine(peak, limit_bytes)}`),
   };
 }
 

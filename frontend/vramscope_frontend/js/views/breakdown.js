@@ -2,20 +2,29 @@
 // to bottom. It follows the cursor ten times a second by plain text, without any redraw.
 
 import { CROSSED, hatchColour, readTokens } from "../charts/theme.js";
-import { LAYERS } from "../composition.js";
+import { CATEGORY_LAYERS, LAYERS, UNDIVIDED_LAYERS } from "../composition.js";
 import { el, setAttribute, setText, svg } from "../dom.js";
 import { exactBytes, inUnit, known, sizeText } from "../format.js";
+import { partsText } from "../step-parts.js";
+import { outsideLines, processLines, Unfolding } from "./outside-rows.js";
+import { StepPartsTable } from "./step-parts.js";
 
 /** @typedef {import("../memory-model.js").Reading} Reading */
 /** @typedef {import("../composition.js").LayerId} LayerId */
 /** @typedef {import("../charts/timeline.js").Line} Line */
-/** @typedef {{row: HTMLTableRowElement, end: HTMLTableCellElement, peak: HTMLTableCellElement}} Cells */
+/** @typedef {{row: HTMLTableRowElement, name: HTMLElement, end: HTMLTableCellElement, peak: HTMLTableCellElement}} Cells */
 
 /**
- * Top to bottom. "inside" has no row of its own: it is the two rows beside its cell together; nor has
+ * Top to bottom. "inside" has no row of its own: it is the rows beside its cell together; nor has
  * "tensors": it is the first sum, which is drawn undivided before the first step.
  */
 const ORDER = [...LAYERS].reverse().filter((layer) => layer.id !== "inside" && layer.id !== "tensors");
+const AT_MOST = "; the highest of the step, maybe at another instant of it";
+/** Less than this of a unit is shown as 0.0. */
+const HALF_SHOWN = 0.05;
+
+/** Rows that say nothing as long as there is none of it. */
+const ON_DEMAND = /** @type {ReadonlySet<LayerId>} */ (new Set(/** @type {const} */ (["driver", "private", "pending", "unsplit", "buffers"])));
 
 /**
  * A swatch with the fill of its category, hatch included.
@@ -61,7 +70,12 @@ export class Breakdown {
     this.phase = el("td", { colspan: 2 });
     this.phaseRow = el("tbody", { hidden: true }, el("tr", {}, el("td", { title: "What the rank was doing: training, or what interrupted it." }, "Phase"), this.phase));
     this.note = el("p", { class: "breakdown-note" });
-    this.element = el("div", { class: "breakdown-wrap" }, el("table", { class: "breakdown" }, el("thead", {}, el("tr", {}, this.unitHead, this.endHead, this.peakHead)), this.body, this.sums, this.phaseRow), this.note);
+    this.parts = new StepPartsTable();
+    /** Layers of which something was seen. @type {Set<LayerId>} */
+    this.seen = new Set();
+    /** @type {{context: Unfolding, other: Unfolding} | null} */
+    this.unfoldings = null;
+    this.element = el("div", { class: "breakdown-wrap" }, el("table", { class: "breakdown" }, el("thead", {}, el("tr", {}, this.unitHead, this.endHead, this.peakHead)), this.body, this.sums, this.phaseRow), this.parts.element, this.note);
     this.build();
   }
 
@@ -79,6 +93,11 @@ export class Breakdown {
       this.rowOf("reserved", "Reserved by PyTorch", "Bytes that PyTorch holds from the device: segments, used or cached.", null),
       this.rowOf("used", "Used on the device", "Memory in use on the device, by every process.", null),
     );
+    const unfolding = (/** @type {LayerId} */ id) => {
+      const { row, name } = /** @type {Cells} */ (this.cells.get(id));
+      return new Unfolding(row, name);
+    };
+    this.unfoldings = { context: unfolding("context"), other: unfolding("other") };
   }
 
   themeChanged() {
@@ -95,8 +114,9 @@ export class Breakdown {
   rowOf(id, name, definition, mark, className = "") {
     const end = el("td", {});
     const peak = el("td", {});
-    const row = el("tr", { class: className }, el("td", { title: definition }, mark, name), end, peak);
-    this.cells.set(id, { row, end, peak });
+    const label = el("span", {}, name);
+    const row = el("tr", { class: className }, el("td", { title: definition }, mark, label), end, peak);
+    this.cells.set(id, { row, name: label, end, peak });
     return row;
   }
 
@@ -115,31 +135,54 @@ export class Breakdown {
     this.endHead.classList.toggle("at", reading?.atCursor ?? false);
     setText(this.peakHead, byStep ? "At peak" : "Highest");
     setAttribute(this.peakHead, "title", reading?.peakTitle ?? null);
+    this.showRows([reading?.end, reading?.peak], HALF_SHOWN * unit.bytes);
     for (const side of /** @type {const} */ (["end", "peak"])) {
       const state = reading?.[side];
+      const most = state?.reservedAtMost ? "≤ " : "";
       for (const layer of ORDER) this.write(layer.id, side, state?.layers[layer.id], unit);
-      this.write("free", side, state?.free, unit);
+      this.write("free", side, state?.free, unit, state?.reservedAtMost ? "≥ " : "");
       this.write("allocated", side, state?.allocated, unit);
-      this.write("reserved", side, state?.reserved, unit);
-      this.write("used", side, state?.usedKnown ? state.used : null, unit);
-      this.joinInside(side, state?.layers.inside ?? null, unit);
+      this.write("reserved", side, state?.reserved, unit, most);
+      this.write("used", side, state?.usedKnown ? state.used : null, unit, most);
+      this.joinInside(side, state?.layers, unit, most);
     }
-    this.showDivision([reading?.end, reading?.peak]);
     for (const [id, { row, end, peak }] of this.cells) {
       const zero = [end, peak].every((cell) => cell.hidden || /^(0\.0|–)$/.test(cell.textContent ?? ""));
       row.classList.toggle("zero", zero && !["reserved", "used", "allocated", "free"].includes(id));
     }
+    this.parts.show(reading?.parts ?? null, unit);
     this.writeNote(reading, byStep);
   }
 
-  /** @param {(import("../composition.js").Composition | undefined)[]} states */
-  showDivision(states) {
+  /**
+   * What the agent says of the memory outside of PyTorch, now.
+   * @param {import("../messages.js").AgentStatus | null} status
+   * @param {number | null} pid
+   * @param {number | null} context_bytes
+   * @param {{bytes: number}} unit
+   */
+  showOutside(status, pid, context_bytes, unit) {
+    this.unfoldings?.context.show(outsideLines(status, context_bytes), unit);
+    this.unfoldings?.other.show(processLines(status, pid), unit);
+  }
+
+  /**
+   * Which rows there are: those of the categories, or those that stand for them where they are not known.
+   * @param {(import("../composition.js").Composition | undefined)[]} states
+   * @param {number} least bytes that show as more than 0.0
+   */
+  showRows(states, least) {
     const drawn = (/** @type {LayerId} */ id) => states.some((state) => known(state?.layers[id]));
-    const undivided = drawn("tensors") && !drawn("held");
+    for (const id of ON_DEMAND) if (states.some((state) => (state?.layers[id] ?? 0) >= least)) this.seen.add(id);
+    const isSplit = states.some((state) => state?.isSplit);
+    const undivided = drawn("tensors") && !drawn("held") && !isSplit;
     this.undivided.hidden = !undivided;
-    for (const id of ["held", "within"]) {
-      const cells = this.cells.get(id);
-      if (cells) cells.row.hidden = undivided;
+    for (const { id } of ORDER) {
+      const row = this.cells.get(id)?.row;
+      if (!row) continue;
+      const isCategory = /** @type {readonly LayerId[]} */ (CATEGORY_LAYERS).includes(id);
+      const standsIn = /** @type {readonly LayerId[]} */ (UNDIVIDED_LAYERS).includes(id);
+      row.hidden = (isCategory && !isSplit) || (standsIn && (undivided || !drawn("held"))) || (ON_DEMAND.has(id) && !this.seen.has(id));
     }
   }
 
@@ -148,31 +191,34 @@ export class Breakdown {
    * @param {"end" | "peak"} side
    * @param {number | null | undefined} bytes
    * @param {{bytes: number}} unit
+   * @param {string} [bound] what the number is a bound of
    */
-  write(id, side, bytes, unit) {
+  write(id, side, bytes, unit, bound = "") {
     const cell = this.cells.get(id)?.[side];
     if (!cell) return;
-    setText(cell, inUnit(bytes, unit));
-    setAttribute(cell, "title", exactBytes(bytes));
+    setText(cell, known(bytes) ? bound + inUnit(bytes, unit) : inUnit(bytes, unit));
+    setAttribute(cell, "title", exactBytes(bytes) + (bound ? AT_MOST : ""));
   }
 
   /**
-   * Where the counters do not tell cached from stranded, one cell spans both rows.
+   * Where the counters do not tell cached from stranded, one cell spans their rows.
    * @param {"end" | "peak"} side
-   * @param {number | null} inside
+   * @param {Record<LayerId, number | null> | undefined} layers
    * @param {{bytes: number}} unit
+   * @param {string} bound
    */
-  joinInside(side, inside, unit) {
-    const cached = this.cells.get("cached")?.[side];
-    const stranded = this.cells.get("stranded")?.[side];
-    if (!cached || !stranded) return;
-    const joint = known(inside) && inside > 0;
-    cached.rowSpan = joint ? 2 : 1;
-    cached.classList.toggle("joint", joint);
-    stranded.hidden = joint;
+  joinInside(side, layers, unit, bound) {
+    const [first, ...others] = /** @type {const} */ (["cached", "private", "stranded"]).flatMap((id) => this.cells.get(id) ?? []).filter(({ row }) => !row.hidden);
+    if (!first) return;
+    const inside = layers?.inside;
+    const joint = known(inside) && inside >= HALF_SHOWN * unit.bytes;
+    first[side].rowSpan = joint ? others.length + 1 : 1;
+    first[side].classList.toggle("joint", joint);
+    for (const one of others) one[side].hidden = joint;
     if (!joint) return;
-    setText(cached, inUnit(inside, unit));
-    setAttribute(cached, "title", `${exactBytes(inside)}, cached and stranded together: the counters do not split them for that moment`);
+    const rest = inside + (layers?.cached ?? 0) + (layers?.private ?? 0) + (layers?.stranded ?? 0);
+    setText(first[side], bound + inUnit(rest, unit));
+    setAttribute(first[side], "title", `${exactBytes(rest)}, cached and stranded together: nothing splits them for that moment${bound ? AT_MOST : ""}`);
   }
 
   /**
@@ -187,7 +233,7 @@ export class Breakdown {
     }
     const { end } = reading;
     const line = (/** @type {string} */ name, /** @type {number | null} */ bytes) => `${name} ${sizeText(bytes, 2)}, ${exactBytes(bytes)}`;
-    setText(this.note, [`${byStep ? "Highest moment of the step. " : ""}${line("Allocated", end.allocated)}`, line("reserved", end.reserved), end.usedKnown ? line("device", end.used) : "device not known"].join("; "));
+    setText(this.note, [`${byStep ? `${partsText(reading.parts) || "Highest moment of the step."} ` : ""}${line("Allocated", end.allocated)}`, line("reserved", end.reserved), end.usedKnown ? line("device", end.used) : "device not known"].join("; "));
   }
 }
 

@@ -1,6 +1,7 @@
 // The panel "Memory": chart, controls, breakdown. It owns the view and nothing of the run.
 
 import { Timeline } from "../charts/timeline.js";
+import { isNamed } from "../composition.js";
 import { el, setAttribute } from "../dom.js";
 import { PHASE, STEP_DURATION } from "../fields.js";
 import { known, sizeText } from "../format.js";
@@ -22,7 +23,7 @@ import { allRanksPicture } from "../ranks-model.js";
 
 /**
  * What the page knows and the panel needs for one picture; null while the run is not loaded.
- * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, context: string, summary: string}) | null} SceneSource
+ * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null}) | null} SceneSource
  */
 
 const ALL_RANKS = "Used on the device. Band: from the rank with least to the rank with most; grey line: the median; bright line: the rank with the highest peak.";
@@ -43,6 +44,8 @@ export class MemoryPanel {
     this.pointed_py = null;
     /** @type {TimelineModel | null} */
     this.model = null;
+    /** Whether every byte of the last step's end has a name. */
+    this.isNamed = false;
     this.showsTable = false;
     /** Over time only because no optimizer step was seen so far. */
     this.waitsForSteps = false;
@@ -185,8 +188,12 @@ export class MemoryPanel {
     const cursor = this.pointed ?? this.view.pinned;
     this.showSide();
     const reading = this.view.rank === null ? null : readingOf({ ...scene, range: model.range }, cursor);
+    if (cursor === null && this.view.range === null) this.isNamed = reading !== null && this.view.xKind === "step" && isNamed(reading.end);
     const phase = cursor === null ? null : phaseOf(scene, this.view, cursor);
-    if (this.view.drawn === "composition") this.breakdown.show(reading, model.unit, this.view.xKind === "step", phase);
+    if (this.view.drawn === "composition") {
+      this.breakdown.show(reading, model.unit, this.view.xKind === "step", phase);
+      this.breakdown.showOutside(scene.status, scene.pid, scene.context_bytes, model.unit);
+    }
     else this.legend.show(model, cursor, cursor !== null && reading ? reading.endLabel : this.view.xKind === "step" ? "Last step" : "Latest");
     this.timeline.showCursor(cursor, cursor === null ? [] : chipOf({ cursor, reading, model, phase, byStep: this.view.xKind === "step", height_bytes: this.pointed === null ? null : this.timeline.bytesAt(this.pointed_py ?? 0) }), this.pointed === null ? null : this.pointed_py);
     setAttribute(this.timeline.surface, "aria-valuenow", cursor === null ? Math.round(model.range[1]) : Math.round(cursor));

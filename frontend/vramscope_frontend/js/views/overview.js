@@ -1,6 +1,7 @@
 // Overview: am I all right? Figures, the chart that ends in its own anatomy, what could be done.
 
 import { el, fillWhenChanged } from "../dom.js";
+import { DEVICE_PROCESS, RESERVED } from "../fields.js";
 import { age, count, known, sizeText } from "../format.js";
 import { takenBack } from "../commands/effects.js";
 import { happenings, marksOf, phaseHappenings, turnings } from "../marks.js";
@@ -11,7 +12,7 @@ import { bandsOf } from "../phases.js";
 import { turnsOf, turnText } from "../restarts.js";
 import { silence_s } from "../run-state.js";
 import { stepFacts } from "../run-summary.js";
-import { emptyTable, rowsBetween, takeRows, xAtTime } from "../series.js";
+import { emptyTable, lastKnown, rowsBetween, takeRows, xAtTime } from "../series.js";
 import { showHappenings } from "./events.js";
 import { MemoryPanel } from "./memory-panel.js";
 import { panel } from "./parts.js";
@@ -108,6 +109,9 @@ export class Overview {
       samplesLost: summary.samplesLost,
       isWhole: data?.isWhole ?? true,
       silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: lost ? `silent since ${seen.xKind === "step" ? `step ${count(numberAt(stretchesOf(steps), last))}` : `${age(silent_s)} ago`}` : "no data" }] : [],
+      status: summary.rank?.status ?? null,
+      pid: summary.rank?.pid ?? null,
+      context_bytes: contextNow(data?.samples.whole() ?? NOTHING),
       context: summary.rank ? deviceText(summary.rank) : devicesText(run),
       summary: `Memory over ${seen.xKind === "step" ? "steps" : "time"}: ${whole?.isEmpty ? "no data yet" : `${this.page.verdict?.sentence ?? ""}`}`,
     };
@@ -186,6 +190,16 @@ export class Overview {
     const what = unit ? `Looking at steps ${number(from)} to ${number(to)}.` : `Looking at ${age(to - from)} of the run.`;
     return { what, link: this.page.session.run?.state === "live" ? `back to live${behind > 0 ? (unit ? `, ${count(behind)} ${behind === 1 ? "step" : "steps"} behind` : `, ${age(behind)} behind`) : ""}` : "back to the end" };
   }
+}
+
+/**
+ * What the driver counts to the process beyond what PyTorch holds, by the newest sample.
+ * @param {import("../series.js").Table} samples
+ */
+function contextNow({ columns }) {
+  const held = lastKnown(columns[DEVICE_PROCESS]);
+  const reserved = lastKnown(columns[RESERVED]);
+  return known(held) && known(reserved) ? Math.max(0, held - reserved) : null;
 }
 
 /** @param {import("../data/rank-matrix.js").RankMatrix | null} matrix */

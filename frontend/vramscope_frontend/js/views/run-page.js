@@ -153,7 +153,7 @@ export class RunPage {
     if (!summary) return;
     const now_ns = app.clock.now_ns();
     const inFull = this.view instanceof Overview && this.view.shownRank !== null;
-    this.verdict = verdictOf({ run, pill: this.pill, limit_bytes: summary.limit.bytes, peak: summary.peak, worst: inFull ? null : summary.worst, firstStep: summary.firstStep, now_ns, silent_s: silence_s(run, now_ns), viewOnly, samplesLost: summary.samplesLost });
+    this.verdict = verdictOf({ run, pill: this.pill, limit_bytes: summary.limit.bytes, peak: summary.peak, worst: inFull ? null : summary.worst, firstStep: summary.firstStep, now_ns, silent_s: silence_s(run, now_ns), viewOnly, samplesLost: summary.samplesLost, isNamed: inFull && this.view instanceof Overview && this.view.memory.isNamed });
     const back = this.view instanceof Overview ? this.view.lookingBack : null;
     document.title = `${run.name} · vramscope`;
     const verdict = (this.pill.state === "disconnected" ? null : this.view?.verdict) ?? this.verdict;
