@@ -26,6 +26,7 @@ from vramscope_server.auth.principal import VIEW, Principal
 from vramscope_server.live.connection import LiveConnection
 from vramscope_server.live.hub import Hub
 from vramscope_server.live.session import LiveSession, RunFinder
+from vramscope_server.maps.maps import Maps
 from vramscope_server.settings import Limits
 from vramscope_server.version import server_software
 
@@ -39,12 +40,18 @@ class LiveEndpoint:
     """ASGI application for the browsers' websocket."""
 
     def __init__(
-        self, hub: Hub, registry: RunFinder, authenticator: Authenticator, limits: Limits
+        self,
+        hub: Hub,
+        registry: RunFinder,
+        authenticator: Authenticator,
+        limits: Limits,
+        maps: Maps,
     ) -> None:
         self._hub = hub
         self._registry = registry
         self._authenticator = authenticator
         self._limits = limits
+        self._maps = maps
         self._connections: set[LiveConnection] = set()
         self._open = 0
         self._shutting_down = False
@@ -96,7 +103,9 @@ class LiveEndpoint:
             await websocket.send_text(frame.decode())
 
         connection = LiveConnection(send_frame, self._limits)
-        session = LiveSession(self._hub, self._registry, connection.put, self._limits, principal)
+        session = LiveSession(
+            self._hub, self._registry, connection.put, self._limits, principal, self._maps
+        )
         self._connections.add(connection)
         connection.put(encode_live(_hello(principal)))
         tasks = [

@@ -19,6 +19,7 @@ from vramscope_protocol.live import (
 )
 from vramscope_server.auth.principal import Principal
 from vramscope_server.live.hub import Deliver, Hub, RunFollower, RunListFollower
+from vramscope_server.maps.maps import MapFollower, Maps
 from vramscope_server.settings import Limits
 
 Put = Callable[[bytes, str | None], None]
@@ -42,17 +43,26 @@ class LiveSession:
         put: queues a frame for the page.
         limits: ``live_subscriptions`` and ``live_fields``.
         caller: who looks; one in a frame sees its own run only.
+        maps: where to follow memory maps.
     """
 
     def __init__(
-        self, hub: Hub, registry: RunFinder, put: Put, limits: Limits, caller: Principal
+        self,
+        hub: Hub,
+        registry: RunFinder,
+        put: Put,
+        limits: Limits,
+        caller: Principal,
+        maps: Maps,
     ) -> None:
         self._caller = caller
         self._hub = hub
         self._registry = registry
         self._put = put
         self._limits = limits
+        self._maps = maps
         self._subscriptions: dict[int, RunFollower | RunListFollower] = {}
+        self._map_subscriptions: dict[int, MapFollower] = {}
 
     def receive(self, frame: str | bytes) -> None:
         """Take one request and answer it.
@@ -78,7 +88,10 @@ class LiveSession:
         """End every subscription."""
         for follower in self._subscriptions.values():
             self._hub.unfollow(follower)
+        for map_follower in self._map_subscriptions.values():
+            self._maps.unfollow(map_follower)
         self._subscriptions.clear()
+        self._map_subscriptions.clear()
 
     def _subscribe_runs(self, request: SubscribeRuns) -> None:
         self._caller.require_run(None)
@@ -105,12 +118,18 @@ class LiveSession:
         )
         if follower is not None:
             self._subscriptions[request.id] = follower
+        if request.map is not None:
+            followed = self._maps.follow(run_id, request.map, self._deliver(request.id))
+            self._map_subscriptions[request.id] = followed
 
     def _unsubscribe(self, request: Unsubscribe) -> None:
         follower = self._subscriptions.pop(request.subscription, None)
         if follower is None:
             raise VramscopeError(NOT_FOUND, f"no subscription with the id {request.subscription}")
         self._hub.unfollow(follower)
+        map_follower = self._map_subscriptions.pop(request.subscription, None)
+        if map_follower is not None:
+            self._maps.unfollow(map_follower)
         self._succeed(request)
 
     def _check_new(self, request_id: int) -> None:

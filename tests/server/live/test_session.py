@@ -17,9 +17,11 @@ from vramscope_protocol.errors import (
     ProtocolError,
 )
 from vramscope_protocol.live import MAX_REQUEST_BYTES
+from vramscope_protocol.messages import MapWanted
 from vramscope_server.auth.principal import VIEW, Principal
 from vramscope_server.live.hub import Hub
 from vramscope_server.live.session import LiveSession
+from vramscope_server.maps.maps import Maps
 from vramscope_server.settings import Limits
 
 
@@ -41,12 +43,15 @@ class Page:
         self.frames: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.hub = Hub(FakeRegistry(), limits or Limits())
+        self.asked: list[MapWanted] = []
+        self.maps = Maps(lambda run_id, rank, wanted: self.asked.append(wanted), 1 << 20)
         self.session = LiveSession(
             self.hub,
             FakeRegistry(),
             self._put,
             limits or Limits(),
             Principal("x", frozenset({VIEW}), run_id=run_id),
+            self.maps,
         )
 
     def _put(self, frame: bytes, key: str | None) -> None:

@@ -1,0 +1,1 @@
+"""Memory maps: the present one of each rank, kept while somebody looks, and who looks."""
