@@ -20,6 +20,7 @@ from vramscope_server.api import (
     health,
     machine,
     map,
+    moments,
     runs,
     series,
     session,
@@ -39,6 +40,7 @@ from vramscope_server.live.endpoint import LiveEndpoint
 from vramscope_server.live.hub import Hub
 from vramscope_server.machine.training_jobs import TrainingJobs
 from vramscope_server.maps.maps import Maps
+from vramscope_server.moments.recordings import Recordings
 from vramscope_server.pages import routes as pages
 from vramscope_server.pages.plotly_bundle import plotly_router
 from vramscope_server.pages.security_headers import SecurityHeaders
@@ -51,7 +53,7 @@ from vramscope_server.store.store import Store
 from vramscope_server.version import server_software, server_version
 
 _ROUTES = (
-    *(runs, series, steps, events, findings, commands, map, snapshots),
+    *(runs, series, steps, events, findings, commands, map, moments, snapshots),
     *(frames, session, audit, machine),
 )
 
@@ -98,6 +100,7 @@ class Application:
         await context.live.shut_down()
         context.hub.close()
         context.maps.close()
+        context.recordings.close()
         await context.training_jobs.stop()
         await context.coordinator.stop()
         await context.board.stop()
@@ -195,6 +198,7 @@ def create_app(settings: Settings) -> Application:
             TrainingJobs(limits),
             board,
             files,
+            Recordings(files.open_now),
             maps,
         )
     )

@@ -15,6 +15,7 @@ from vramscope_server.live.endpoint import LiveEndpoint
 from vramscope_server.live.hub import Hub
 from vramscope_server.machine.training_jobs import TrainingJobs
 from vramscope_server.maps.maps import Maps
+from vramscope_server.moments.recordings import Recordings
 from vramscope_server.registry.registry import Registry
 from vramscope_server.settings import Settings
 from vramscope_server.snapshots.files import SnapshotFiles
@@ -37,6 +38,7 @@ class Context:
     training_jobs: TrainingJobs
     board: FindingsBoard
     snapshots: SnapshotFiles
+    recordings: Recordings
     maps: Maps
     port: int = field(default=0)
     """Port that was really bound; 0 until the server listens."""

@@ -29,10 +29,20 @@ async def _principal(request: Request) -> Principal:
 async def _run_asked_for(context: Context, request: Request) -> str | None:
     """Id of the run that the address names, itself or by a snapshot of it."""
     run = request.path_params.get("run")
+    if run is not None:
+        return context.registry.find(run)
     snapshot = request.path_params.get("snapshot")
-    if run is None and snapshot is not None:
-        return await context.snapshots.run_of(snapshot)
-    return None if run is None else context.registry.find(run)
+    named = _compared(request) if snapshot is None else [snapshot]
+    runs = {await context.snapshots.run_of(one) for one in named}
+    # Two snapshots of two runs are of no run.
+    return runs.pop() if len(runs) == 1 else None
+
+
+def _compared(request: Request) -> list[str]:
+    """Snapshots that a query names."""
+    if not request.url.path.endswith("/snapshots/growth"):
+        return []
+    return [one for one in map(request.query_params.get, ("a", "b")) if one is not None]
 
 
 AnyCaller = Annotated[Principal, Depends(_principal)]
