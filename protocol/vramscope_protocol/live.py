@@ -30,8 +30,9 @@ class SubscribeRuns(Request, tag="subscribe_runs"):
 class SubscribeRun(Request, tag="subscribe_run"):
     """Follow one run: its state, events, commands, and the named series of the named ranks.
 
-    Events by ``kind``: ``run``, ``samples``, ``steps``, ``event``, ``command``, ``status``, and
-    ``map`` for the rank whose memory map is followed: first all of it, then what changes.
+    Events by ``kind``: ``run``, ``samples``, ``steps``, ``event``, ``command``, ``status``,
+    ``finding``, and ``map`` for the rank whose memory map is followed: first all of it, then what
+    changes.
     """
 
     run: str

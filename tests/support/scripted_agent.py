@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from websockets.sync.client import ClientConnection, connect
 
+from vramscope_protocol.account import AgentAccount
 from vramscope_protocol.codec import encode
 from vramscope_protocol.columns import encode_columns
 from vramscope_protocol.commands import CommandState, Receipt
@@ -204,9 +205,9 @@ class ScriptedAgent:
         """Send an event."""
         self._send(Event(self._next_seq(), time.time_ns(), kind, None, text, data))
 
-    def status(self, rate_hz: float = 10.0) -> None:
+    def status(self, rate_hz: float = 10.0, account: AgentAccount | None = None) -> None:
         """Send what watching costs."""
-        self._send(AgentStatus(rate_hz, 0.001))
+        self._send(AgentStatus(rate_hz, 0.001, account=account))
 
     def update(self, command: Command, state: CommandState, **receipt: Any) -> None:
         """Answer a command; a final state carries a receipt."""

@@ -52,18 +52,19 @@ def agent_degraded(readings: Sequence[AgentReading]) -> Finding | None:
     """
     if not readings:
         return None
-    now = readings[-1]
     parts: list[str] = []
     evidence: dict[str, Any] = {}
     severity: Severity = "info"
     remedies: list[Remedy] = []
     if _low_s(readings) >= LOW_FOR_S:
-        parts.append(_rate_words(now))
+        # As it was when it was low last: it may have recovered a moment ago.
+        low = next(reading for reading in reversed(readings) if _is_low(reading))
+        parts.append(_rate_words(low))
         evidence |= {
-            "rate_hz": round(now.rate_hz, 2),
-            "wanted_rate_hz": now.wanted_rate_hz,
-            "budget_fraction": now.budget_fraction,
-            "cost_fraction": round(now.cost_fraction, 5),
+            "rate_hz": round(low.rate_hz, 2),
+            "wanted_rate_hz": low.wanted_rate_hz,
+            "budget_fraction": low.budget_fraction,
+            "cost_fraction": round(low.cost_fraction, 5),
         }
         remedies.append(
             Remedy("raise cost_budget", "the rate is lowered to stay within the budget")
@@ -91,14 +92,15 @@ def agent_degraded(readings: Sequence[AgentReading]) -> Finding | None:
     )
 
 
-def _rate_words(now: AgentReading) -> str:
-    if now.budget_fraction > 0:
-        share = f"{now.budget_fraction * 100:.2g} % of a core"
-        return (
-            f"sampling at {now.rate_hz:.1f} instead of {now.wanted_rate_hz:.0f} Hz "
-            f"to stay within {share}"
-        )
-    return f"sampling at {now.rate_hz:.1f} instead of {now.wanted_rate_hz:.0f} Hz"
+def _is_low(reading: AgentReading) -> bool:
+    return reading.rate_hz < LOW_SHARE * reading.wanted_rate_hz
+
+
+def _rate_words(low: AgentReading) -> str:
+    words = f"sampling at {low.rate_hz:.1f} instead of {low.wanted_rate_hz:.0f} Hz"
+    if low.budget_fraction <= 0:
+        return words
+    return f"{words} to stay within {low.budget_fraction * 100:.2g} % of a core"
 
 
 def _low_s(readings: Sequence[AgentReading]) -> float:
@@ -108,7 +110,7 @@ def _low_s(readings: Sequence[AgentReading]) -> float:
     for reading, following in pairwise(readings):
         start_s = max(reading.time_s, since_s)
         end_s = min(following.time_s, start_s + _MAX_GAP_S)
-        if end_s > start_s and reading.rate_hz < LOW_SHARE * reading.wanted_rate_hz:
+        if end_s > start_s and _is_low(reading):
             low_s += end_s - start_s
     return low_s
 

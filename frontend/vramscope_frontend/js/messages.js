@@ -31,15 +31,17 @@
 
 /**
  * Payload of a subscription, told apart by `kind`. Kinds that are not listed are ignored.
- * @typedef {RunsEvent | RunChanged | SamplesEvent | StepsEvent | MarkEvent | CommandEvent | StatusEvent} LiveEvent
+ * @typedef {RunsEvent | RunChanged | SamplesEvent | StepsEvent | MarkEvent | CommandEvent | StatusEvent | FindingEvent | SnapshotEvent} LiveEvent
  */
 /** @typedef {{kind: "runs", runs: Run[]}} RunsEvent */
 /** @typedef {{kind: "run", run: Run}} RunChanged */
 /** @typedef {{kind: "samples", rank: number, time_ns: number[], columns: Columns}} SamplesEvent */
 /** @typedef {{kind: "steps", rank: number, life?: number, step_offset?: number, step: number[], time_ns: number[], columns: Columns}} StepsEvent */
 /** @typedef {{kind: "event", event: RunEvent}} MarkEvent */
+/** @typedef {{kind: "snapshot", snapshot: SnapshotInfo}} SnapshotEvent */
 /** @typedef {{kind: "command", command: Command}} CommandEvent */
 /** @typedef {{kind: "status", rank: number, status: AgentStatus}} StatusEvent */
+/** @typedef {{kind: "finding", finding: Finding}} FindingEvent */
 
 /** @typedef {Record<string, (number | null)[]>} Columns */
 /** @typedef {"live" | "ended" | "lost"} RunState */
@@ -139,6 +141,23 @@
 /**
  * What the agent has cost and done since attach; fields with their default may be left out.
  * @typedef {{elapsed_us?: number, cpu_us?: Record<string, number>, turns?: number, gil_us?: number | null, samples?: number, sent_bytes?: number, queued_messages?: number, wanted_rate_hz?: number, budget_fraction?: number, lost?: Record<string, number>, errors?: Record<string, number>}} AgentAccount
+ */
+/**
+ * Something that is wrong, from when it was found until it is over; `resolved_ns` is null while it holds.
+ * @typedef {object} Finding
+ * @property {string} id
+ * @property {string} run
+ * @property {number | null} rank  null: of the run as a whole
+ * @property {number[]} ranks
+ * @property {string} kind
+ * @property {"info" | "warning" | "critical"} severity
+ * @property {number} confidence  0 to 1
+ * @property {string} summary
+ * @property {Record<string, any>} evidence
+ * @property {Record<string, any>[]} culprits
+ * @property {{action: string, why: string, predicted_bytes: number | null}[]} remedies
+ * @property {number} opened_ns
+ * @property {number | null} resolved_ns
  */
 /** @typedef {{pid: number, command?: string, bytes?: number | null}} ProcessMemory */
 /** @typedef {{name: string, bytes: number, how?: string}} MemoryPart */

@@ -42,7 +42,9 @@ def test_a_rate_a_little_below_is_no_finding() -> None:
 
 
 def test_it_is_over_when_the_rate_has_been_whole_for_a_while() -> None:
-    assert agent_degraded(history((60, 4.0), (15, 10.0))) is not None
+    finding = agent_degraded(history((60, 4.0), (15, 10.0)))
+    assert finding is not None
+    assert finding.evidence["rate_hz"] == 4.0
     assert agent_degraded(history((60, 4.0), (25, 10.0))) is None
 
 

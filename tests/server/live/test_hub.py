@@ -66,12 +66,24 @@ def test_a_follower_gets_the_present_state_first_and_then_what_it_follows() -> N
         hub.publish_event("r1", {"kind": "oom", "rank": 1})
         hub.publish_status("r1", 1, {"rate_hz": 10})
         hub.publish_command("r1", {"id": "c"})
+        hub.publish_finding("r1", {"id": "f"})
         hub.publish_samples("another run", 0, ROWS)
-        assert follower.kinds == ["run", "samples", "steps", "event", "status", "command"]
+        kinds = ["run", "samples", "steps", "event", "status", "command", "finding"]
+        assert follower.kinds == kinds
         assert follower.payloads[1]["columns"] == {"step": [1], "a": [1]}
         steps = follower.payloads[2]
         assert (steps["step"], steps["life"], steps["step_offset"]) == ([1], 1, 412)
-        assert follower.keys == ["run", None, None, None, "status 1", "command c"]
+        assert follower.keys == ["run", None, None, None, "status 1", "command c", "finding f"]
+
+    on_loop(scenario)
+
+
+def test_statuses_of_all_runs_go_also_to_who_listens_to_agents() -> None:
+    def scenario(hub: Hub, _registry: FakeRegistry) -> None:
+        taken: list[tuple[str, int, dict[str, Any]]] = []
+        hub.follow_statuses(lambda *status: taken.append(status))
+        hub.publish_status("nobody follows it", 1, {"rate_hz": 10})
+        assert taken == [("nobody follows it", 1, {"rate_hz": 10})]
 
     on_loop(scenario)
 

@@ -49,3 +49,7 @@ def test_the_other_kinds_name_themselves() -> None:
         "rank": 1,
         "status": {"rate_hz": 10.0},
     }
+    assert json.loads(payload.finding_payload({"id": "f"})) == {
+        "kind": "finding",
+        "finding": {"id": "f"},
+    }
