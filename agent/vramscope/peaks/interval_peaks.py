@@ -12,6 +12,7 @@ from vramscope.peaks.peak_layout import UNKNOWN_PEAKS, FourPeaks
 from vramscope_protocol.columns import UNKNOWN
 
 _UNBOUNDED: Final = 2**63
+_NO_BOUND: Final[FourPeaks] = (_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED)
 
 
 class IntervalPeaks:
@@ -22,7 +23,7 @@ class IntervalPeaks:
         self._bound = list(UNKNOWN_PEAKS)
         # Nothing is known of the time before the first look: whatever the counters say then may
         # be older than the interval.
-        self._before: FourPeaks | None = (_UNBOUNDED,) * 4
+        self._before: FourPeaks | None = _NO_BOUND
 
     def saw(self, peaks: FourPeaks, *, is_reset: bool) -> None:
         """The peak counters have these values now.
@@ -43,8 +44,8 @@ class IntervalPeaks:
 
     def missed(self) -> None:
         """The counters could not be read, and may have been reset meanwhile."""
-        self._before = (_UNBOUNDED,) * 4
-        self._bound = [_UNBOUNDED] * 4
+        self._before = _NO_BOUND
+        self._bound = list(_NO_BOUND)
 
     def take(self) -> FourPeaks:
         """Peaks of the interval that ends now, ``UNKNOWN`` where they are not known exactly."""

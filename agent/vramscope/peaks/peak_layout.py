@@ -6,7 +6,7 @@ torch 2.13 on. Going through all of the dictionary in Python costs 45 us; this c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -137,10 +137,11 @@ def _pool_stat(stats: Mapping[str, Any], name: str, pool: Any, kind: Any) -> Any
     return None if pools is None else pools.get(pool, {}).get(kind)
 
 
-def _getter(names: list[str]) -> Any:
-    if not names:
-        return lambda stats: ()
-    if len(names) == 1:
-        name = names[0]
-        return lambda stats: (stats[name],)
-    return itemgetter(*names)
+def _getter(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+
+    def get(stats: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(stats[name] for name in names)
+
+    return get

@@ -32,27 +32,30 @@ class SplitRate:
         """Every how many steps one is split."""
         return self._interval
 
-    def step_ended(self, duration_ns: int) -> None:
-        """A step took this long."""
+    def step_ended(self, duration_ns: int, split_cost_ns: int | None = None) -> None:
+        """A step took this long.
+
+        Args:
+            duration_ns: without what splitting it cost.
+            split_cost_ns: that, if it was split.
+        """
         self._durations_ns.append(duration_ns)
-        self._since_split += 1
-        if self._since_split >= self._interval:
-            # Only when it matters: the median of a few is not free.
-            self._choose()
+        if split_cost_ns is None:
+            self._since_split += 1
+            if self._since_split + 1 < self._interval:
+                return  # the median of a few is not free, and does not matter yet
+        else:
+            # The first one pays for cold caches too; later ones tell what it costs.
+            share = 0.25 if self._is_measured else 1.0
+            self._cost_ns += (split_cost_ns - self._cost_ns) * share
+            self._is_measured = True
+            self._since_split = 0
+        self._choose()
 
     def is_due(self) -> bool:
         """Whether the step that begins now is split."""
-        return bool(self._durations_ns) and self._since_split >= self._interval
-
-    def was_split(self, cost_ns: int) -> None:
-        """The step that ends now was split, at this cost."""
-        # The first one pays for cold caches too; later ones tell what it costs.
-        self._cost_ns += (cost_ns - self._cost_ns) * (0.25 if self._is_measured else 1.0)
-        self._is_measured = True
-        self._since_split = 0
-        self._choose()
+        return bool(self._durations_ns) and self._since_split + 1 >= self._interval
 
     def _choose(self) -> None:
-        if self._durations_ns:
-            allowed_ns = max(1.0, self._budget * median_low(self._durations_ns))
-            self._interval = max(1, math.ceil(self._cost_ns / allowed_ns))
+        allowed_ns = max(1.0, self._budget * median_low(self._durations_ns))
+        self._interval = max(1, math.ceil(self._cost_ns / allowed_ns))

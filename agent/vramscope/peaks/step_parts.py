@@ -77,6 +77,7 @@ class StepParts:
         self._parts: dict[int, _Part] = {}
         self._has_backward = False
         self._cost_ns = 0
+        self._is_splitting = False
 
     def backward_begins(self) -> None:
         """A backward pass begins; not one inside another."""
@@ -116,14 +117,16 @@ class StepParts:
         if self._stretch is not None:
             self._close(OPTIMIZER if OPTIMIZER in self._within else OUTSIDE, now_ns)
             answer = self._highest(), self._values(max(0, data_wait_us))
-            self._rate.was_split(self._cost_ns)
-        elif began_ns is not None:
-            self._rate.step_ended(now_ns - began_ns)
+        if began_ns is not None:
+            duration_ns = now_ns - began_ns - self._cost_ns
+            self._rate.step_ended(duration_ns, self._cost_ns if self._is_splitting else None)
+        self._is_splitting = False
         self._within.clear()
         self._parts.clear()
         self._has_backward = False
         self._cost_ns = 0
         if self._rate.is_due():
+            self._is_splitting = True
             self._open(now_ns)
         return answer
 
@@ -161,7 +164,6 @@ class StepParts:
         if stretch is not None:
             self._meter.close(stretch)
         self._within.clear()
-        self._rate.was_split(self._cost_ns)
 
     def _highest(self) -> int:
         known = [part for part in _FIRST_REACHED if part in self._parts]

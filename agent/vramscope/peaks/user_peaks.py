@@ -132,10 +132,10 @@ class UserPeaks:
         kept = self._kept
         floor = self._floor(kept)
         stats = self._read()
+        marked = _Kept(kept.resets, floor, stats)
+        if self._kept is not kept:
+            return self._take(reset)  # a finalizer of the job has reset just now
         if reset:
-            marked = _Kept(kept.resets, floor, stats)
-            if self._kept is not kept:
-                return self._take(reset)  # a finalizer of the job has reset just now
             # As little as possible from reading to resetting: another thread may allocate.
             self._kept = marked
             self._reset()
@@ -143,10 +143,9 @@ class UserPeaks:
         real = layout.read(stats)
         self._interval.saw(layout.four(real), is_reset=reset)
         floor = fold(floor, real)
-        if reset:
-            folded = _Kept(kept.resets, floor)
-            if self._kept is marked:  # pyright: ignore[reportPossiblyUnbound]  # set above
-                self._kept = folded
+        folded = _Kept(kept.resets, floor)
+        if self._kept is marked:
+            self._kept = folded
         layout.raise_to(stats, floor)
         total_bytes = total_bytes_of(stats)
         if total_bytes != UNKNOWN:
@@ -155,13 +154,17 @@ class UserPeaks:
 
     def _consistent(self, read: Callable[[], Stats]) -> tuple[Stats, _Kept]:
         """Counters, and what was kept when they were read."""
+        resets = self._kept.resets
+        stats = read()
+        # What is kept, after: an interval that ended meanwhile has put into it what it reset.
         kept = self._kept
         for _ in range(_ATTEMPTS):
-            stats = read()
-            before, kept = kept, self._kept
-            if kept.resets == before.resets:
+            if kept.resets == resets:
                 break
-        return stats, kept  # pyright: ignore[reportPossiblyUnbound]  # there are attempts
+            resets = kept.resets
+            stats = read()
+            kept = self._kept
+        return stats, kept
 
     def _floor(self, kept: _Kept) -> Peaks | None:
         if kept.latest is None:

@@ -67,7 +67,7 @@ def test_a_higher_peak_is_left_alone() -> None:
 
 def test_the_four_of_a_step_are_in_order_and_missing_ones_unknown() -> None:
     sizes = {name: size for size, name in enumerate(PEAK_COUNTERS, start=1)}
-    stats = nested_stats(**sizes)
+    stats = nested_stats((2, 6), **sizes)
     layout = PeakLayout(stats)
     assert layout.four(layout.read(stats)) == (1, 2, 3, 4)
     del stats["requested_bytes"]
@@ -78,7 +78,7 @@ def test_the_four_of_a_step_are_in_order_and_missing_ones_unknown() -> None:
 def test_other_counters_than_those_of_cuda_are_raised_where_they_are_the_same() -> None:
     layout = PeakLayout(nested_stats())
     floor = layout.read(nested_stats(allocated_bytes=50))
-    stats = {"allocated_bytes": {"all": {"current": 1, "peak": 1}}, "num_ooms": 0}
+    stats: Any = {"allocated_bytes": {"all": {"current": 1, "peak": 1}}, "num_ooms": 0}
     layout.raise_by_name(stats, floor)
     assert stats["allocated_bytes"]["all"]["peak"] == 50
 

@@ -1,4 +1,4 @@
-"""The job's counters are those of an untouched twin, and the peaks of intervals are the true ones."""
+"""The job's counters are those of an untouched twin, and peaks of intervals are the true ones."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def test_random_work_and_resets_look_the_same_to_the_job(
         for told, true in zip(interval.peaks, twins.true_interval(), strict=True):
             assert told in (true, UNKNOWN)
             exact += told == true
-        assert interval.allocated_total_bytes == twins.interval.counters.all.allocated_bytes.allocated
+        allocated = twins.interval.counters.all.allocated_bytes.allocated
+        assert interval.allocated_total_bytes == allocated
     assert exact > 1000
 
 
@@ -216,6 +217,13 @@ def test_a_reset_in_the_middle_of_a_read_gives_before_or_after(moment: str) -> N
     before = twins.untouched.memory_stats()
     setattr(counters, moment, twins.reset)
     assert counters.peaks.view() in (before, twins.untouched.memory_stats())
+
+
+@pytest.mark.parametrize("moment", ["before_read", "after_read"])
+def test_an_interval_end_in_the_middle_of_a_read_hides_nothing(moment: str) -> None:
+    twins, counters = prepared()
+    setattr(counters, moment, counters.peaks.take)
+    assert counters.peaks.view() == twins.untouched.memory_stats()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
