@@ -7,7 +7,7 @@ const GIB = 2 ** 30;
 const tokens = {};
 const labelOf = (/** @type {number} */ used) => {
   /** @type {any} */
-  const model = { xKind: "step", range: [0, 10], origin_ns: 0, unit: { name: "GiB", bytes: GIB }, limit: { bytes: 8 * GIB, label: "device", dashed: false }, highest: used, x: [], columns: { end: {}, peak: { used } }, strips: { stepTime: null, allocations: null }, freeText: { value: "1.0", unit: "free" }, envelope: null, emulated: false };
+  const model = { xKind: "step", range: [0, 10], origin_ns: 0, unit: { name: "GiB", bytes: GIB }, limit: { bytes: 8 * GIB, label: "device", dashed: false }, highest: used, floor: 0, parts: [], x: [], columns: { end: {}, peak: { used } }, strips: { stepTime: null, allocations: null }, freeText: { value: "1.0", unit: "free" }, envelope: null, emulated: false };
   return timelineLayout(tokens, model, 900, 540).annotations?.find((one) => one.text?.includes("free"));
 };
 

@@ -26,7 +26,7 @@ const DEVICE = [fields.DEVICE_USED, fields.DEVICE_PROCESS, fields.DEVICE_OTHER, 
 const CACHE = [fields.RETURNABLE, fields.STRANDED, fields.PRIVATE_POOL];
 const STATE = [fields.ALLOCATED, fields.ACTIVE, fields.RESERVED, fields.INACTIVE_SPLIT, ...DEVICE, ...CACHE, MOMENT, AT_MOST];
 const PARTS = fields.PARTS.flatMap((part) => [fields.partField(part, "peak_bytes"), fields.partField(part, "volume_bytes"), fields.partField(part, "time_us")]);
-const KEPT = [fields.DEVICE_ALLOCATIONS, fields.RETRIES, fields.STEP_DURATION, fields.STEP, LIFE, fields.PEAK_PART, fields.ALLOCATED_VOLUME, ...fields.CATEGORY_FIELDS, ...PARTS];
+const KEPT = [fields.DEVICE_ALLOCATIONS, fields.RETRIES, fields.STEP_DURATION, fields.STEP, LIFE, fields.PEAK_ALLOCATED, fields.PEAK_PART, fields.ALLOCATED_VOLUME, ...fields.CATEGORY_FIELDS, ...PARTS];
 
 /**
  * One row a step with the state at its highest known moment.

@@ -3,13 +3,14 @@
 import { compose, countersAt, LAYERS } from "./composition.js";
 import { pickRows } from "./downsampling.js";
 import * as fields from "./fields.js";
-import { age, count, inUnit, known, plural, tableUnit } from "./format.js";
+import { age, count, duration, inUnit, known, plural, tableUnit } from "./format.js";
 import { missingSteps, silences } from "./gaps.js";
 import { endState, HELD, MOMENT, MOMENTS } from "./high-moments.js";
 import { beginsLife, numberOf, stretchesOf } from "./numbering.js";
 import { heightOf, highestRow } from "./peaks.js";
 import { partsOf } from "./step-parts.js";
 import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
+import { partBands, placeWithin, samplesWithin } from "./within-steps.js";
 
 /** @typedef {import("./series.js").Table} Table */
 /** @typedef {import("./memory-view.js").MemoryView} MemoryView */
@@ -25,6 +26,7 @@ import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
  * @property {Composition} end end of the last full step, the newest sample, or the row at the cursor
  * @property {Composition} peak
  * @property {string} endLabel
+ * @property {string} place that the cursor is at, in full
  * @property {boolean} atCursor
  * @property {string} peakTitle
  * @property {number} x of the row that is read
@@ -61,10 +63,12 @@ import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
 export function pictureOf(scene, cursor) {
   const { view, range, limit_bytes } = scene;
   const byStep = view.xKind === "step";
-  const source = byStep ? scene.high : scene.samples;
+  const near = byStep ? samplesWithin(scene.steps, scene.samples, range) : null;
+  const source = near ?? (byStep ? scene.high : scene.samples);
   const rows = takeRows(source, pickRows(source, range[0], range[1], fields.ALLOCATED, fields.RESERVED));
   const reading = readingOf(scene, cursor);
-  const states = rows.x.map((_, i) => stateAt(rows, i, byStep, scene.steps));
+  const bySamples = !byStep || near !== null;
+  const states = rows.x.map((_, i) => stateAt(rows, i, bySamples, scene.steps));
   const highest = Math.max(0, ...states.map((state) => state.used ?? 0));
   const unit = tableUnit(limit_bytes ?? highest);
   // A step function has no width at its last row; without this a run of one step would be invisible.
@@ -80,45 +84,60 @@ export function pictureOf(scene, cursor) {
       unit,
       limit: known(limit_bytes) ? { bytes: limit_bytes, label: scene.limitLabel, dashed: scene.limitDashed } : null,
       highest,
+      floor: view.y === "moving" ? floorOf(states, rows) : 0,
       x,
       layers: composition ? Object.fromEntries(LAYERS.map(({ id }) => [id, closed(states.map((state) => state.layers[id] ?? NaN))])) : null,
-      lines: composition ? null : linesOf(rows, byStep, closed),
+      lines: composition ? null : linesOf(rows, !bySamples, closed),
       envelope: null,
       columns: composition && reading ? { end: reading.end, peak: reading.peak } : null,
-      strips: stripsOf(scene, rows),
+      strips: stripsOf(scene, near ? takeRows(scene.high, pickRows(scene.high, range[0], range[1], fields.ALLOCATED, fields.RESERVED)) : rows),
       freeText: reading && known(reading.peak.free) ? { value: inUnit(reading.peak.free, unit), unit: "free" } : null,
       numbering: byStep ? stretchesOf(scene.steps) : [],
       bands: scene.bands ?? [],
+      parts: byStep ? partBands(scene.steps, range) : [],
       cuts: scene.cuts ?? [],
       marks: scene.marks,
-      zones: [...(scene.isWhole ? gapZones(scene, source) : []), ...scene.silentZones],
+      zones: [...(scene.isWhole ? gapZones(scene, byStep ? scene.high : scene.samples) : []), ...scene.silentZones],
       emulated: scene.emulated,
       dimmed: scene.dimmed,
     },
   };
 }
 
+/** How much of what never changes stays in the picture. */
+const FLOOR_SHARE = 0.96;
+
+/**
+ * Where the axis begins when only what moves is shown: just below the least that tensors ever held.
+ * @param {Composition[]} states
+ * @param {Table} rows
+ */
+function floorOf(states, rows) {
+  const least = Math.min(...states.map((state) => state.allocated ?? 0), ...(rows.columns[HELD] ?? []).filter(known));
+  return Number.isFinite(least) ? FLOOR_SHARE * least : 0;
+}
+
 /**
  * State that a row of the picture stands for: the highest moment of its step, or its sample.
  * @param {Table} rows
  * @param {number} index
- * @param {boolean} byStep
+ * @param {boolean} bySamples
  * @param {Table} steps
  */
-function stateAt(rows, index, byStep, steps) {
-  return compose(countersOf(rows, index, byStep, steps), null);
+function stateAt(rows, index, bySamples, steps) {
+  return compose(countersOf(rows, index, bySamples, steps), null);
 }
 
 /**
  * @param {Table} rows
  * @param {number} index
- * @param {boolean} byStep
+ * @param {boolean} bySamples
  * @param {Table} steps
  */
-function countersOf(rows, index, byStep, steps) {
+function countersOf(rows, index, bySamples, steps) {
   const row = rowAt(rows, index);
-  if (byStep) return countersAt(row, true, row[HELD] ?? null, MOMENTS[row[MOMENT] ?? 0]);
-  const before = stepBefore(steps, rows.x[index]);
+  if (!bySamples) return countersAt(row, true, row[HELD] ?? null, MOMENTS[row[MOMENT] ?? 0]);
+  const before = stepBefore(steps, rows.t[index]);
   return countersAt(row, !isRolledUp(rows, index), before[fields.ALLOCATED] ?? null, "instant", before);
 }
 
@@ -149,17 +168,49 @@ export function readingOf(scene, cursor) {
   const columns = source.columns;
   const height = (/** @type {number} */ i) => heightOf(Math.max(columns[fields.DEVICE_USED][i] || 0, columns[fields.RESERVED][i] || 0), columns[fields.ALLOCATED][i]);
   const top = highestRow(source, height, from, to)?.index ?? at;
-  const stateOf = (/** @type {number} */ i) => compose(countersOf(source, i, byStep, scene.steps), limit_bytes);
-  return {
-    end: cursor === null && byStep ? endOf(scene, at) : stateOf(at),
+  const stateOf = (/** @type {number} */ i) => compose(countersOf(source, i, !byStep, scene.steps), limit_bytes);
+  const peak = {
     peak: stateOf(top),
-    x: source.x[at],
     peakX: source.x[top],
+    peakTitle: byStep ? `${isExact(source, top) ? "highest moment" : "highest known moment"} of the steps shown: step ${count(numberOf(source, top))}` : "highest sample of the time shown",
+  };
+  if (cursor !== null && byStep) {
+    const near = sampleAt(scene, cursor);
+    if (near) return { ...peak, ...near };
+  }
+  return {
+    ...peak,
+    end: cursor === null && byStep ? endOf(scene, at) : stateOf(at),
+    x: source.x[at],
     parts: byStep ? partsOf(source, at) : null,
     endLabel: cursor === null ? (byStep ? "Step end" : "Latest") : byStep ? `step ${count(numberOf(source, at))}` : `+${age(source.x[at])}`,
+    place: cursor !== null && byStep ? `step ${count(numberOf(source, at))}` : "",
     atCursor: cursor !== null,
-    peakTitle: byStep ? `highest known moment of the steps shown: step ${count(numberOf(source, top))}` : "highest sample of the time shown",
   };
+}
+
+/**
+ * Whether the highest moment of a step is exact.
+ * @param {Table} high
+ * @param {number} index
+ */
+function isExact(high, index) {
+  return known(high.columns[fields.PEAK_ALLOCATED]?.[index]);
+}
+
+/**
+ * The sample at the cursor, where a few steps are seen from near.
+ * @param {Scene} scene
+ * @param {number} cursor
+ * @returns {Pick<Reading, "end" | "x" | "parts" | "endLabel" | "place" | "atCursor"> | null}
+ */
+function sampleAt(scene, cursor) {
+  const near = samplesWithin(scene.steps, scene.samples, scene.range);
+  if (!near || near.x.length === 0) return null;
+  const at = Math.max(0, indexAt(near.x, cursor));
+  const { number, index, after_s } = placeWithin(scene.steps, near.x[at]);
+  const after = known(after_s) ? `+${duration(after_s)}` : `step ${count(number)}`;
+  return { end: compose(countersOf(near, at, true, scene.steps), scene.limit_bytes), x: near.x[at], parts: partsOf(scene.steps, index), endLabel: after, place: `step ${count(number)}, ${after}`, atCursor: true };
 }
 
 /**

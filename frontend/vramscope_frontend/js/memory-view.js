@@ -9,6 +9,7 @@ import { xAtTime } from "./series.js";
 /**
  * @typedef {object} MemoryView
  * @property {"composition" | "lines"} drawn
+ * @property {"full" | "moving"} y whether the axis begins at 0 or just below what never changes
  * @property {"step" | "time"} xKind
  * @property {Window} window what following shows
  * @property {[number, number] | null} range null while following
@@ -34,6 +35,7 @@ export function viewFromQuery(query, { ended, ranks }) {
   const rank = query.get("rank");
   return {
     drawn: query.get("view") === "lines" ? "lines" : "composition",
+    y: query.get("y") === "moving" ? "moving" : "full",
     xKind,
     window: window === "2m" || window === "10m" || window === "run" ? window : ended ? "run" : "10m",
     range: to > from ? [from, to] : null,
@@ -53,6 +55,7 @@ export function queryFromView(view, { ended, ranks }) {
   const digits = view.xKind === "step" ? 0 : 1;
   return {
     view: view.drawn === "lines" ? "lines" : null,
+    y: view.y === "moving" ? "moving" : null,
     x: view.xKind === "time" ? "time" : null,
     window: view.window === (ended ? "run" : "10m") ? null : view.window,
     from: view.range ? view.range[0].toFixed(digits) : null,
@@ -99,7 +102,7 @@ function widen(from, to, xKind) {
  * @returns {MemoryView}
  */
 export function zoomTo(view, range, bounds) {
-  const least = view.xKind === "step" ? 2 : 0.5;
+  const least = view.xKind === "step" ? 1 : 0.5;
   const middle = (range[0] + range[1]) / 2;
   const half = Math.max(least, range[1] - range[0]) / 2;
   let from = Math.max(bounds.first, middle - half);

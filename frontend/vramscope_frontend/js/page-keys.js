@@ -90,6 +90,10 @@ function chartKey(memory, key) {
     case "p":
       memory.goToPeak();
       return true;
+    case "y":
+      if (view.rank === null) return false;
+      memory.toggleScale();
+      return true;
     case "l":
       if (view.rank === null) return false;
       memory.setView({ ...view, drawn: view.drawn === "lines" ? "composition" : "lines" });

@@ -14,6 +14,9 @@ export const DOMAIN = {
 /** Without strips below it the main part takes their place, except for the lane of marks. */
 const MAIN_ALONE = /** @type {[number, number]} */ ([0.065, 1]);
 
+/** Height of the band over the chart that holds the parts of a step. */
+export const PARTS_PX = 26;
+
 /** @param {boolean} hasStrips */
 export function mainDomain(hasStrips) {
   return hasStrips ? DOMAIN.main : MAIN_ALONE;
@@ -26,21 +29,23 @@ export function mainDomain(hasStrips) {
  * @param {number} height_px
  * @param {boolean} hasColumns
  * @param {boolean} hasStrips
+ * @param {boolean} [hasParts]
  * @returns {Geometry}
  */
-export function geometryOf(width_px, height_px, hasColumns, hasStrips) {
+export function geometryOf(width_px, height_px, hasColumns, hasStrips, hasParts = false) {
+  const top = MARGIN.t + (hasParts ? PARTS_PX : 0);
   const plotWidth = Math.max(1, width_px - MARGIN.l - MARGIN.r);
-  const plotHeight = Math.max(1, height_px - MARGIN.t - MARGIN.b);
+  const plotHeight = Math.max(1, height_px - top - MARGIN.b);
   const main = mainDomain(hasStrips);
   const share = hasColumns ? DOMAIN.x[1] : 1;
   return {
     left: MARGIN.l,
     width: plotWidth * share,
-    top: MARGIN.t,
+    top,
     height: plotHeight,
-    mainTop: MARGIN.t,
+    mainTop: top,
     mainHeight: plotHeight * (main[1] - main[0]),
-    marksTop: MARGIN.t + plotHeight * (1 - main[0]),
+    marksTop: top + plotHeight * (1 - main[0]),
   };
 }
 

@@ -19,14 +19,15 @@ export function niceStep(least) {
  * @param {number} top
  * @param {string} unit
  * @param {number} [most]
+ * @param {number} [from] where the axis begins
  * @returns {{tickvals: number[], ticktext: string[]}}
  */
-export function sizeTicks(top, unit, most = 7) {
-  if (!(top > 0)) return { tickvals: [0], ticktext: ["0"] };
-  const step = niceStep(top / most);
+export function sizeTicks(top, unit, most = 7, from = 0) {
+  if (!(top > from)) return { tickvals: [0], ticktext: ["0"] };
+  const step = niceStep((top - from) / most);
   const tickvals = [];
   // The limit has a label of its own at the left: a tick just below it would lie under it.
-  for (let i = 0; i * step <= top * 0.965; i++) tickvals.push(i * step);
+  for (let i = Math.ceil(from / step); i * step <= top - 0.035 * (top - from); i++) tickvals.push(i * step);
   const digits = step < 1 ? Math.max(0, Math.ceil(-Math.log10(step))) + (String(step).includes("25") ? 1 : 0) : step % 1 ? 1 : 0;
   const text = (/** @type {number} */ value) => value.toLocaleString("en-US", { minimumFractionDigits: value === 0 ? 0 : digits, maximumFractionDigits: digits });
   return { tickvals, ticktext: tickvals.map((value, i) => (i === tickvals.length - 1 && i > 0 ? `${text(value)} ${unit}` : text(value))) };

@@ -2,7 +2,7 @@
 // what you see.
 
 import { duration, sizeText } from "../format.js";
-import { DOMAIN, mainDomain, MARGIN } from "./geometry.js";
+import { DOMAIN, mainDomain, MARGIN, PARTS_PX } from "./geometry.js";
 import { baseLayout, faded } from "./theme.js";
 import { clockTicks, sizeTicks, stepTicks, stripTop } from "./ticks.js";
 
@@ -21,6 +21,7 @@ const FREE_LABEL_SHARE = 0.07;
  */
 export function timelineLayout(tokens, model, width_px, height_px) {
   const top = (model.limit?.bytes ?? model.highest * 1.1) / model.unit.bytes || 1;
+  const floor = Math.min(model.floor / model.unit.bytes, 0.99 * top);
   const hasColumns = model.columns !== null;
   const main = mainDomain(model.envelope === null);
   const xTicks = model.xKind === "step" ? stepTicks(...model.range, model.numbering) : clockTicks(...model.range, model.origin_ns);
@@ -29,12 +30,12 @@ export function timelineLayout(tokens, model, width_px, height_px) {
     ...baseLayout(tokens),
     width: width_px,
     height: height_px,
-    margin: { ...MARGIN, pad: 0 },
+    margin: { ...MARGIN, t: MARGIN.t + (model.parts.length ? PARTS_PX : 0), pad: 0 },
     barmode: "stack",
     bargap: 0.18,
     xaxis: { ...axis, domain: hasColumns ? DOMAIN.x : [0, 1], anchor: "free", position: 0, range: model.range, tickmode: "array", ...xTicks, showline: false, automargin: false },
     xaxis2: { ...axis, domain: DOMAIN.columns, anchor: "y", type: "category", range: [-0.5, 1.5], showline: true, linecolor: tokens.line2, visible: hasColumns, tickangle: 0 },
-    yaxis: { ...axis, domain: main, range: [0, top * 1.01], tickmode: "array", ...sizeTicks(top, model.unit.name), showgrid: true, gridcolor: tokens.line },
+    yaxis: { ...axis, domain: main, range: [floor, floor + (top - floor) * 1.01], tickmode: "array", ...sizeTicks(top, model.unit.name, 7, floor), showgrid: true, gridcolor: tokens.line },
     yaxis2: stripAxis(tokens, DOMAIN.stepTime, stripTop(Math.max(0, ...(model.strips.stepTime?.y ?? []).filter(Number.isFinite))), (value) => duration(value / 1000), model.strips.stepTime !== null),
     yaxis3: { ...stripAxis(tokens, DOMAIN.allocations, Math.max(1, Math.ceil(stripTop(Math.max(0, ...(model.strips.allocations?.y ?? []))))), String, model.strips.allocations !== null), visible: model.strips.allocations !== null },
     shapes: shapes(tokens, model, top, main[0]),
@@ -74,6 +75,8 @@ function shapes(tokens, model, top, foot) {
     rule(foot),
     ...(model.strips.allocations ? [rule(DOMAIN.allocations[0])] : []),
   ];
+  // The break at the foot of an axis that does not begin at 0.
+  if (model.floor > 0) drawn.push({ type: "path", xref: "paper", yref: "paper", path: `M-0.009,${foot + 0.004}L-0.003,${foot + 0.018}L0.003,${foot + 0.004}L0.009,${foot + 0.018}`, line: { width: 1.5, color: tokens.ink } });
   if (model.limit) drawn.push({ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y", y0: top, y1: top, line: { width: 1.5, color: tokens.ink, dash: model.limit.dashed ? "dash" : "solid" } });
   return drawn;
 }
@@ -98,8 +101,11 @@ function annotations(tokens, model, top, hasColumns, foot) {
   }
   if (hasColumns && model.freeText) {
     // Above the limit line where the column below leaves no room for it.
-    const fits = 1 - (model.columns?.peak.used ?? 0) / model.unit.bytes / top > FREE_LABEL_SHARE;
+    const fits = (top - (model.columns?.peak.used ?? 0) / model.unit.bytes) / (top - model.floor / model.unit.bytes) > FREE_LABEL_SHARE;
     drawn.push({ ...plain, text: `<b>${model.freeText.value}</b> ${model.freeText.unit}`, xref: "paper", x: (DOMAIN.columns[0] + 1) / 2, xanchor: "center", yref: "y", y: top, yanchor: fits ? "top" : "bottom", yshift: fits ? -5 : 1 });
+  }
+  if (model.floor > 0) {
+    drawn.push({ ...plain, text: `constant below: <b>${sizeText(model.floor)}</b>`, xref: "paper", x: 0, xshift: 10, xanchor: "left", yref: "paper", y: foot, yshift: 5, yanchor: "bottom", bgcolor: tokens.panel, bordercolor: tokens.line2, borderpad: 2 });
   }
   if (model.emulated) {
     drawn.push({ ...plain, text: "EMULATED", xref: "paper", x: hasColumns ? DOMAIN.x[1] : 1, xshift: -8, xanchor: "right", yref: "paper", y: foot, yshift: 6, yanchor: "bottom", font: { size: 20, color: faded(tokens.ink, 0.5), family: tokens.font } });

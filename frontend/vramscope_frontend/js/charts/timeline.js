@@ -6,6 +6,7 @@ import { el, fillWhenChanged } from "../dom.js";
 import { reducedMotion } from "../settings.js";
 import { geometryOf, toPixel, toX } from "./geometry.js";
 import { drawBands, drawCuts, placeBands } from "./lane.js";
+import { drawParts } from "./part-lane.js";
 import { loadPlotly } from "./plotly.js";
 import { attachPointer } from "./pointer.js";
 import { readTokens, STATIC } from "./theme.js";
@@ -29,6 +30,7 @@ import { timelineTraces } from "./timeline-traces.js";
  * @property {{name: string, bytes: number}} unit
  * @property {{bytes: number, label: string, dashed: boolean} | null} limit
  * @property {number} highest
+ * @property {number} floor bytes at which the vertical axis begins
  * @property {number[]} x
  * @property {Partial<Record<LayerId, number[]>> | null} layers
  * @property {Line[] | null} lines
@@ -38,6 +40,7 @@ import { timelineTraces } from "./timeline-traces.js";
  * @property {{value: string, unit: string} | null} freeText
  * @property {import("../numbering.js").Stretch[]} numbering what steps are called along the axis
  * @property {import("../phases.js").Band[]} bands
+ * @property {import("../within-steps.js").PartBand[]} parts of the steps shown, where these are few
  * @property {Cut[]} cuts
  * @property {Mark[]} marks
  * @property {Zone[]} zones
@@ -69,8 +72,9 @@ export class Timeline {
     this.marks = el("div", { class: "marks" });
     this.bands = el("div", { class: "bands" });
     this.cuts = el("div", {});
+    this.parts = el("div", { class: "parts" });
     host.classList.add("timeline");
-    host.replaceChildren(this.figure, this.zones, this.cuts, this.surface, this.brush, this.cursor, this.chip, this.bands, this.marks);
+    host.replaceChildren(this.figure, this.zones, this.cuts, this.parts, this.surface, this.brush, this.cursor, this.chip, this.bands, this.marks);
     /** @type {TimelineModel | null} */
     this.model = null;
     this.tokens = readTokens();
@@ -106,7 +110,7 @@ export class Timeline {
 
   get geometry() {
     const { model } = this;
-    return geometryOf(this.host.clientWidth, this.host.clientHeight, model?.columns !== null, !model || model.envelope === null);
+    return geometryOf(this.host.clientWidth, this.host.clientHeight, model?.columns !== null, !model || model.envelope === null, (model?.parts.length ?? 0) > 0);
   }
 
   themeChanged() {
@@ -168,6 +172,7 @@ export class Timeline {
       }));
     this.bands.style.top = `${geometry.marksTop + 2}px`;
     drawBands(this.bands, placeBands(model.bands, geometry, model.range, grouped.map((mark) => mark.px)));
+    drawParts(this.parts, model, geometry);
     drawCuts(this.cuts, model.cuts, geometry, model.range);
     this.zones.replaceChildren(...model.zones.map((zone) => this.zoneElement(zone, model, geometry)));
     this.surface.setAttribute("aria-valuemin", String(Math.round(model.range[0])));
@@ -204,8 +209,9 @@ export class Timeline {
   bytesAt(py) {
     if (!this.model) return NaN;
     const geometry = this.geometry;
-    const top = (this.model.limit?.bytes ?? this.model.highest * 1.1) * 1.01;
-    return (1 - (py - geometry.mainTop) / geometry.mainHeight) * top;
+    const { floor } = this.model;
+    const shown = ((this.model.limit?.bytes ?? this.model.highest * 1.1) - floor) * 1.01;
+    return floor + (1 - (py - geometry.mainTop) / geometry.mainHeight) * shown;
   }
 
   /**

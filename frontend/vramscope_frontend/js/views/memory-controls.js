@@ -11,6 +11,7 @@ import { Segmented } from "./parts.js";
  * @property {(drawn: MemoryView["drawn"]) => void} onDrawn
  * @property {(xKind: MemoryView["xKind"]) => void} onAxis
  * @property {(window: MemoryView["window"]) => void} onWindow
+ * @property {() => void} onScale
  * @property {() => void} onFollow
  * @property {() => void} onTable
  */
@@ -26,10 +27,11 @@ export class MemoryControls {
     this.drawn = new Segmented("What is drawn", [{ value: "composition", text: "Composition" }, { value: "lines", text: "Lines" }], handlers.onDrawn);
     this.axis = new Segmented("Horizontal axis", [{ value: "step", text: "Step" }, { value: "time", text: "Time" }], handlers.onAxis);
     this.window = new Segmented("Stretch that is shown", [{ value: "2m", text: "2 min" }, { value: "10m", text: "10 min" }, { value: "run", text: "Whole run" }], handlers.onWindow);
+    this.scaleButton = el("button", { class: "button", type: "button", "aria-pressed": "false", click: handlers.onScale }, "Moving part");
     this.followLabel = el("span", {}, "Following");
     this.followButton = el("button", { class: "button follow", type: "button", "aria-pressed": "true", title: "Keep the newest step in view (f)", click: handlers.onFollow }, el("span", { class: "dot" }), this.followLabel);
     this.tableButton = el("button", { class: "button", type: "button", "aria-pressed": "false", title: "What is drawn, as a table", click: handlers.onTable }, "Table");
-    this.element = el("header", {}, el("h2", {}, "Memory"), select, this.context, el("div", { class: "controls" }, this.drawn.element, this.axis.element, this.window.element, this.followButton, this.tableButton));
+    this.element = el("header", {}, el("h2", {}, "Memory"), select, this.context, el("div", { class: "controls" }, this.drawn.element, this.scaleButton, this.axis.element, this.window.element, this.followButton, this.tableButton));
   }
 
   /**
@@ -51,6 +53,9 @@ export class MemoryControls {
     this.axis.disable("step", all ? "All ranks are shown over time." : this.hasSteps ? null : "No optimizer step was seen yet.");
     for (const value of /** @type {const} */ (["composition", "lines"])) this.drawn.disable(value, all ? "Choose one rank to see its composition." : null);
     if (all) this.drawn.choose(null);
+    this.scaleButton.hidden = all;
+    setAttribute(this.scaleButton, "aria-pressed", view.y === "moving" ? "true" : "false");
+    setAttribute(this.scaleButton, "title", view.y === "moving" ? "Back to the full height of the device (y)" : "Begin the vertical axis just below what never changes (y)");
     setAttribute(this.followButton, "aria-pressed", view.range ? "false" : "true");
     this.rankSelect.value = all ? "all" : String(view.rank);
   }

@@ -9,6 +9,7 @@ import { pictureOf, readingOf } from "../memory-model.js";
 import * as moves from "../memory-view.js";
 import { phaseAt, phasesWithin } from "../phases.js";
 import { emptyTable, indexAt, isRolledUp } from "../series.js";
+import { secondsOf } from "../within-steps.js";
 import { Breakdown } from "./breakdown.js";
 import { chartTable } from "./chart-table.js";
 import { LineLegend } from "./line-legend.js";
@@ -54,6 +55,7 @@ export class MemoryPanel {
       onDrawn: (drawn) => this.setView({ ...this.view, drawn }),
       onAxis: (xKind) => this.chooseAxis(xKind),
       onWindow: (window) => this.setView({ ...moves.follow(this.view), window }),
+      onScale: () => this.toggleScale(),
       onFollow: () => this.setView(moves.follow(this.view)),
       onTable: () => this.toggleTable(),
     });
@@ -158,7 +160,11 @@ export class MemoryPanel {
     if (this.view.rank === null && scene.session.matrix) this.model = allRanksPicture(scene, scene.session.matrix);
     else {
       this.model = pictureOf(scene, null).model;
-      scene.session.rankData?.refine(this.view.xKind === "step" ? "steps" : "samples", scene.range[0], scene.range[1], this.timeline.geometry.width);
+      const { rankData } = scene.session;
+      const width_px = this.timeline.geometry.width;
+      rankData?.refine(this.view.xKind === "step" ? "steps" : "samples", scene.range[0], scene.range[1], width_px);
+      const seconds = this.view.xKind === "step" ? secondsOf(scene.steps, scene.range) : null;
+      if (seconds) rankData?.refine("samples", seconds[0], seconds[1], width_px);
     }
     this.controls.showRun(scene.context, scene.ranks, this.view, scene.session.run?.state === "live" && !scene.isGone);
     this.showReadout();
@@ -254,6 +260,10 @@ export class MemoryPanel {
 
   goBack() {
     this.setView(moves.back(this.view));
+  }
+
+  toggleScale() {
+    this.setView({ ...this.view, y: this.view.y === "moving" ? "full" : "moving" });
   }
 
   /** Put the cursor on the highest row that is shown. */

@@ -24,7 +24,7 @@ import { indexAt } from "../series.js";
  */
 export function chipOf(pointed) {
   const { cursor, reading, model, byStep, phase } = pointed;
-  const head = byStep && reading ? reading.endLabel : new Date(model.origin_ns / 1e6 + cursor * 1000).toLocaleTimeString("en-GB", { hour12: false });
+  const head = byStep && reading ? reading.place || reading.endLabel : new Date(model.origin_ns / 1e6 + cursor * 1000).toLocaleTimeString("en-GB", { hour12: false });
   const under = underPointer(pointed);
   return [el("span", {}, phase && phase !== "train" ? `${head} · ${phase}` : head), ...(under ? [el("small", {}, `${under.name} ${sizeText(under.bytes, 2)} · ${exactBytes(under.bytes)}`)] : [])];
 }
