@@ -45,6 +45,8 @@ class DeviceInfo(Struct, omit_defaults=True):
     total_bytes: Count | None = None
     limit_bytes: Count | None = None
     emulated: bool = False
+    backend: str = ""
+    """PyTorch's word for its kind: "xpu", "mps", ...; empty is "cuda"."""
 
 
 class RunInfo(Struct, omit_defaults=True):

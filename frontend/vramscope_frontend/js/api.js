@@ -5,6 +5,8 @@
 /** @typedef {import("./messages.js").CommandRequest} CommandRequest */
 
 const DEADLINE_MS = 20_000;
+/** A large snapshot takes its time to be opened, and a file to be sent. */
+const OPENING_MS = 120_000;
 
 /** @type {{credentials: RequestCredentials, headers: Record<string, string>}} */
 const caller = { credentials: "same-origin", headers: { Accept: "application/json" } };
@@ -33,24 +35,25 @@ export class ApiError extends Error {
 
 /**
  * @param {string} path
- * @param {{method?: string, body?: unknown, signal?: AbortSignal}} [options]
+ * @param {{method?: string, body?: unknown, file?: Blob, signal?: AbortSignal, deadline_ms?: number}} [options]
  * @returns {Promise<any>}
  */
-async function call(path, { method = "GET", body, signal } = {}) {
-  const deadline = AbortSignal.timeout(DEADLINE_MS);
+async function call(path, { method = "GET", body, file, signal, deadline_ms = file ? OPENING_MS : DEADLINE_MS } = {}) {
+  const deadline = AbortSignal.timeout(deadline_ms);
+  const type = file ? "application/octet-stream" : body === undefined ? null : "application/json";
   /** @type {Response} */
   let response;
   try {
     response = await fetch(path, {
       method,
       credentials: caller.credentials,
-      headers: body === undefined ? caller.headers : { ...caller.headers, "Content-Type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: type === null ? caller.headers : { ...caller.headers, "Content-Type": type },
+      body: file ?? (body === undefined ? undefined : JSON.stringify(body)),
       signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, "unreachable", deadline.aborted ? `No answer within ${DEADLINE_MS / 1000} s.` : "The server does not answer.");
+    throw new ApiError(0, "unreachable", deadline.aborted ? `No answer within ${deadline_ms / 1000} s.` : "The server does not answer.");
   }
   const text = await response.text();
   if (response.ok) return text ? JSON.parse(text) : null;
@@ -83,6 +86,9 @@ function query(parameters) {
 /** @param {string} run */
 const runPath = (run) => `/api/v1/runs/${encodeURIComponent(run)}`;
 
+/** @param {string} id */
+const snapshotPath = (id) => `/api/v1/snapshots/${encodeURIComponent(id)}`;
+
 export const api = {
   /** @returns {Promise<import("./messages.js").Session>} */
   session: () => call("/api/v1/session"),
@@ -108,10 +114,42 @@ export const api = {
   steps: (run, { fields, ...rest }, signal) => call(`${runPath(run)}/steps${query({ fields: fields.join(","), ...rest })}`, { signal }),
   /** @param {string} run @returns {Promise<import("./messages.js").RunEvent[]>} */
   events: async (run) => (await call(`${runPath(run)}/events${query({ limit: 500, without: "phase" })}`)).events,
+  /** @param {string} run @returns {Promise<import("./messages.js").Finding[]>} */
+  findings: async (run) => (await call(`${runPath(run)}/findings`)).findings,
   /** @param {string} run @param {number} rank @returns {Promise<import("./messages.js").RunEvent[]>} */
   phases: async (run, rank) => (await call(`${runPath(run)}/events${query({ limit: 2000, kind: "phase", rank })}`)).events,
   /** @param {string} run @param {AbortSignal} [signal] @returns {Promise<import("./messages.js").SnapshotInfo[]>} */
   snapshots: async (run, signal) => (await call(`${runPath(run)}/snapshots`, { signal })).snapshots,
+  /** @param {string} id @param {AbortSignal} [signal] @returns {Promise<import("./messages.js").SnapshotInfo>} */
+  snapshot: (id, signal) => call(snapshotPath(id), { signal }),
+  /** @param {string} id */
+  deleteSnapshot: (id) => call(snapshotPath(id), { method: "DELETE" }),
+  /** @param {string} run @param {File} file @returns {Promise<import("./messages.js").SnapshotInfo>} */
+  uploadSnapshot: (run, file) => call(`/api/v1/snapshots${query({ run, name: file.name })}`, { method: "POST", file }),
+  /**
+   * @param {string} id
+   * @param {{by: string, start?: number | null, end?: number | null, points?: number, device?: number | null}} wanted
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<import("./messages.js").RecordingTimeline>}
+   */
+  timeline: (id, wanted, signal) => call(`${snapshotPath(id)}/timeline${query(wanted)}`, { signal, deadline_ms: OPENING_MS }),
+  /**
+   * @param {string} id
+   * @param {{at: string, fold: string, device?: number | null}} wanted
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<import("./messages.js").MomentPayload>}
+   */
+  moment: (id, wanted, signal) => call(`${snapshotPath(id)}/moment${query(wanted)}`, { signal, deadline_ms: OPENING_MS }),
+  /**
+   * @param {{a: string, b: string, a_at: string, b_at: string, device?: number | null}} wanted
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<import("./messages.js").GrowthPayload>}
+   */
+  growth: (wanted, signal) => call(`/api/v1/snapshots/growth${query(wanted)}`, { signal, deadline_ms: OPENING_MS }),
+  /** @param {string} id */
+  pickleAddress: (id) => `${snapshotPath(id)}/pickle`,
+  /** @param {string} run @param {number} rank @returns {Promise<import("./messages.js").MapFrame>} */
+  map: (run, rank) => call(`${runPath(run)}/map${query({ rank })}`),
   /** @returns {Promise<{jobs: import("./messages.js").MachineJob[], taken_ns: number}>} */
   machineJobs: () => call("/api/v1/machine/jobs"),
   /** @param {string} run @returns {Promise<Command[]>} */

@@ -132,7 +132,7 @@
 
 /**
  * One device of a rank; fields with their default are left out on the wire.
- * @typedef {{index: number, name: string, uuid?: string, total_bytes?: number | null, limit_bytes?: number | null, emulated?: boolean}} DeviceInfo
+ * @typedef {{index: number, name: string, uuid?: string, total_bytes?: number | null, limit_bytes?: number | null, emulated?: boolean, backend?: string}} DeviceInfo
  */
 /**
  * What watching costs; fields with their default may be left out.
@@ -185,6 +185,32 @@
  * @property {Record<string, Receipt>} receipts
  */
 
+/**
+ * The memory map of a rank: whole, or what changed since the frame `base`. Blocks are the rows of
+ * all segments in their order and fill them; -1 stands for no text, and for a block that was there
+ * at the first look.
+ * @typedef {object} MapFrame
+ * @property {number} rank
+ * @property {number} number
+ * @property {number} base  0: whole
+ * @property {number} time_ns
+ * @property {number | null} step
+ * @property {boolean} is_step_end  taken between two steps
+ * @property {number} rate_hz  looks a second; 0 is on request only
+ * @property {number} took_us
+ * @property {string} why_not  why there is no map, or empty
+ * @property {number} since_ns
+ * @property {number} device_index
+ * @property {number | null} limit_bytes
+ * @property {number | null} device_free_bytes
+ * @property {string} summary  what is not shown block by block, or empty
+ * @property {Record<"address" | "size" | "stream" | "pool_owner" | "pool_number" | "page_bytes" | "flags" | "blocks", number[]>} segments
+ * @property {Record<"size" | "requested" | "state" | "category" | "owner" | "stack" | "first_step" | "first_ms" | "count", number[]>} blocks
+ * @property {number[]} gone
+ * @property {number} first_text
+ * @property {string[]} texts
+ */
+
 /** @typedef {{min: (number | null)[], mean: (number | null)[], max: (number | null)[]}} Bins */
 /** @typedef {{resolution_ms: number, time_ns: number[], columns: Record<string, Bins>, rank: number}} SeriesPayload */
 /** @typedef {{step: number[], time_ns: number[], columns: Columns, life?: number[], step_offsets?: number[]}} StepsPayload */
@@ -235,7 +261,7 @@
  * @property {number} unseen_frees
  */
 
-/** @typedef {RecordingFacts & {by: string, unit: "us" | "entry", start: number, end_x: number, moments: number[], x: number[], total: number[], reserved: number[], groups: MemoryGroup[], bytes: number[][], window_peak: number, steps: RecordedStep[], scopes: {name: string, start: number, end: number}[]}} RecordingTimeline */
+/** @typedef {RecordingFacts & {ooms: {x: number, moment: number, size: number}[], by: string, unit: "us" | "entry", start: number, end_x: number, moments: number[], x: number[], total: number[], reserved: number[], groups: MemoryGroup[], bytes: number[][], window_peak: number, steps: RecordedStep[], scopes: {name: string, start: number, end: number}[]}} RecordingTimeline */
 /** @typedef {{parent: number[], name: string[], place: string[], file: string[], bytes: number[], blocks: number[], category: (MemoryCategory | null)[], small: number[]}} CallTree */
 /** @typedef {{address: string, size_bytes: number, requested_bytes: number, label: string, category: MemoryCategory, born: number, age_us: number | null, is_pending: boolean}} HeldBlock */
 /** @typedef {RecordingFacts & {moment: number, time_us: number | null, live_bytes: number, requested_bytes: number, pending_bytes: number, before_bytes: number, reserved_bytes: number, blocks: number, by_stack: HeldMemory[], by_line: HeldMemory[], by_category: HeldMemory[], largest: HeldBlock[], folded: boolean, tree: CallTree}} MomentPayload */

@@ -2,6 +2,7 @@
 
 import { api } from "../api.js";
 import { DEVICE_FREE, DEVICE_TOTAL, DEVICE_USED, LIVE_FIELDS, OVERVIEW_FIELDS, RESERVED } from "../fields.js";
+import { mergeFindings } from "../findings.js";
 import { known } from "../format.js";
 import { PhaseLog } from "../phases.js";
 import { Store } from "../store.js";
@@ -12,14 +13,17 @@ import { RankMatrix } from "./rank-matrix.js";
 /** @typedef {import("../messages.js").Rank} Rank */
 /** @typedef {import("../messages.js").RunEvent} RunEvent */
 /** @typedef {import("../messages.js").Command} Command */
+/** @typedef {import("../messages.js").Finding} Finding */
 /** @typedef {import("../messages.js").LiveEvent} LiveEvent */
-/** @typedef {{run: Run | null, events: RunEvent[], commands: Command[], error: Error | null, data: number}} RunState */
+/** @typedef {{run: Run | null, events: RunEvent[], commands: Command[], findings: Finding[], error: Error | null, data: number}} RunState */
 
 const MATRIX_BINS = 240;
 const FETCHES_AT_ONCE = 4;
 const MOST_EVENTS = 2000;
 /** The server answers from what is committed, up to a second behind what it sends live. */
 const SEAM_AFTER_MS = 2000;
+/** One that arrives says so with each piece. */
+const SNAPSHOTS_MS = 500;
 
 export class RunSession {
   /**
@@ -32,12 +36,19 @@ export class RunSession {
     this.clock = clock;
     this.id = id;
     /** @type {Store<RunState>} */
-    this.store = new Store(/** @type {RunState} */ ({ run: null, events: [], commands: [], error: null, data: 0 }));
+    this.store = new Store(/** @type {RunState} */ ({ run: null, events: [], commands: [], findings: [], error: null, data: 0 }));
     /** @type {RankData | null} */
     this.rankData = null;
     /** @type {RankMatrix | null} */
     this.matrix = null;
     this.phases = new PhaseLog();
+    /** Rises with each word of a snapshot. */
+    this.snapshotNews = 0;
+    /** @type {import("../messages.js").SnapshotInfo[] | null} */
+    this.snapshots = null;
+    /** @type {Error | null} */
+    this.snapshotsError = null;
+    this.snapshots_timer = 0;
     /** When data arrived last, by the server's clock. */
     this.heard_ns = 0;
     this.closed = false;
@@ -57,19 +68,45 @@ export class RunSession {
   close() {
     this.closed = true;
     clearTimeout(this.seam_timer);
+    clearTimeout(this.snapshots_timer);
     this.unfollowRank?.();
     for (const end of this.unfollow) end();
     this.rankData?.close();
   }
 
+  /** The list of snapshots, again. */
+  async loadSnapshots() {
+    clearTimeout(this.snapshots_timer);
+    this.snapshots_timer = 0;
+    try {
+      this.snapshots = await api.snapshots(this.id);
+      this.snapshotsError = null;
+    } catch (error) {
+      this.snapshotsError = /** @type {Error} */ (error);
+    }
+    if (!this.closed) this.changed();
+  }
+
   async load() {
+    void this.loadSnapshots();
     try {
       const [run, events, commands] = await Promise.all([api.run(this.id), api.events(this.id), api.commands(this.id)]);
       if (this.closed) return;
       this.store.set({ run, events: mergeEvents(this.store.state.events, events), commands: mergeCommands(this.store.state.commands, commands), error: null });
+      void this.loadFindings();
       if (run.world_size > 1 && !this.matrix) this.followAllRanks(run);
     } catch (error) {
       if (!this.closed) this.store.set({ error: /** @type {Error} */ (error) });
+    }
+  }
+
+  async loadFindings() {
+    try {
+      const findings = await api.findings(this.id);
+      if (!this.closed) this.store.set({ findings: mergeFindings(this.store.state.findings, findings) });
+    } catch (error) {
+      // A server that keeps none yet: the page is whole without them.
+      console.warn("findings", error);
     }
   }
 
@@ -142,6 +179,14 @@ export class RunSession {
         break;
       case "command":
         this.store.set({ commands: mergeCommands(this.store.state.commands, [event.command]) });
+        break;
+      case "snapshot":
+        this.snapshotNews++;
+        this.snapshots_timer ||= window.setTimeout(() => void this.loadSnapshots(), SNAPSHOTS_MS);
+        this.changed();
+        break;
+      case "finding":
+        this.store.set({ findings: mergeFindings(this.store.state.findings, [event.finding]) });
         break;
       case "status":
         this.takeStatus(event.rank, event.status);
