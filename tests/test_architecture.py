@@ -74,6 +74,8 @@ NO_TWIN: dict[str, str] = {
     "agent/vramscope/__main__.py": "one call; every test that starts a job runs it",
     "agent/vramscope/cli/problem.py": "an exception; every test of a subcommand's refusal sees it",
     "agent/vramscope/devices/device.py": "an interface; its implementations are tested",
+    "agent/vramscope/peaks/peak_counters.py": "an interface; its implementations are tested",
+    "agent/vramscope/steps/step_columns.py": "an interface; test_step_rows.py implements it",
     "agent/vramscope/transport/limits.py": "numbers; the tests of transport.py set each",
 }
 

@@ -26,7 +26,8 @@ class ModelledPeaks:
         """What a mark takes."""
         self.charged_ns = 0
 
-    def take(self, *, at_step_end: bool = True) -> Interval | None:
+    def take(self, *, at_step_end: bool = True, in_backward: bool = False) -> Interval | None:
+        del in_backward
         self.now_ns += self.take_ns
         if not self.is_at_rest and not at_step_end:
             return None

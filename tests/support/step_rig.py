@@ -9,7 +9,9 @@ from tests.support.fake_device import FakeDevice
 from tests.support.recording_outbox import RecordingOutbox
 from vramscope.collectors.allocator import AllocatorCounters
 from vramscope.collectors.self_cost import SelfCost
+from vramscope.devices.device import Device
 from vramscope.notices import Notices
+from vramscope.peaks.step_peaks import StepPeaks
 from vramscope.phases.phases import Phases
 from vramscope.steps.tracker import StepTracker
 
@@ -17,7 +19,13 @@ from vramscope.steps.tracker import StepTracker
 class Rig:
     """A tracker over a fake device; real torch where a test installs it."""
 
-    def __init__(self, fields: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self,
+        fields: tuple[str, ...] | None = None,
+        *,
+        device: Device | None = None,
+        peaks: StepPeaks | None = None,
+    ) -> None:
         self.clock = FakeClock()
         self.device = FakeDevice()
         self.outbox = RecordingOutbox()
@@ -27,7 +35,7 @@ class Rig:
         self.commands_ran_at: list[int] = []
         self.boundaries = 0
         self.tracker = StepTracker(
-            self.device,
+            device or self.device,
             AllocatorCounters(fields),
             self.outbox,
             clock=self.clock,
@@ -36,6 +44,7 @@ class Rig:
             phases=self.phases,
             run_commands=self.commands_ran_at.append,
             on_boundary=self._on_boundary,
+            peaks=peaks,
         )
 
     def _on_boundary(self) -> None:

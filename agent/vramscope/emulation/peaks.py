@@ -22,8 +22,10 @@ class EmulatedPeaks:
         self._device = device
         self._thread: int | None = None
 
-    def take(self, *, at_step_end: bool = True) -> Interval | None:
+    def take(self, *, at_step_end: bool = True, in_backward: bool = False) -> Interval | None:
         """End an interval and begin the next; on the training thread."""
+        if in_backward:
+            return self._device.peaks.take(reset=True)
         thread = threading.get_ident()
         before, self._thread = self._thread, thread
         is_at_rest = before in (None, thread) and autograd_reason(torch) is None

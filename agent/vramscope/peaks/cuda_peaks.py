@@ -34,13 +34,13 @@ class CudaPeaks:
         self._noted: str | None = None
         self._is_removed = False
 
-    def take(self, *, at_step_end: bool = True) -> Interval | None:
+    def take(self, *, at_step_end: bool = True, in_backward: bool = False) -> Interval | None:
         """End an interval and begin the next; on the training thread."""
         c_module = initialised_cuda()
         if c_module is None or self._is_removed:
             return Interval(self._device.memory_stats()) if at_step_end else None
-        reason = self._refusal or self._device.reason_not_to_reset(c_module)
-        if reason is None:
+        reason = self._refusal or self._device.reason_not_to_reset(c_module, in_backward)
+        if reason is None and not in_backward:
             reason = self._thread_reason()
         functions = self._wrapped(c_module)
         if functions is None:

@@ -23,12 +23,14 @@ class Interval(NamedTuple):
 class PeakCounters(Protocol):
     """The counters of the device that the training thread uses."""
 
-    def take(self, *, at_step_end: bool = True) -> Interval | None:
+    def take(self, *, at_step_end: bool = True, in_backward: bool = False) -> Interval | None:
         """End an interval and begin the next; on the training thread.
 
         Args:
             at_step_end: within a step the counters are left alone, and the answer is ``None``,
                 unless the device is at rest and the peaks are exact.
+            in_backward: a hook of autograd asks, on the thread that computes the gradient: it is
+                the one that allocates, while the training thread waits for it.
         """
         ...
 

@@ -63,8 +63,12 @@ class PeakMeter:
         if account in self._open:
             self._open.remove(account)
 
-    def mark(self, *, at_step_end: bool = False) -> Interval | None:
+    def mark(self, *, at_step_end: bool = False, in_backward: bool = False) -> Interval | None:
         """End an interval and begin the next.
+
+        Args:
+            at_step_end: a step ends here.
+            in_backward: called by a hook of autograd, on the thread that computes the gradient.
 
         Returns:
             The interval; ``None`` where the counters must be left alone, which never is the
@@ -73,7 +77,7 @@ class PeakMeter:
         if not self._marking.acquire(blocking=False):
             return None
         try:
-            interval = self._counters.take(at_step_end=at_step_end)
+            interval = self._counters.take(at_step_end=at_step_end, in_backward=in_backward)
             if interval is not None:
                 self._add(interval)
             return interval

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from vramscope.devices.caching_allocator import current_bytes
 from vramscope.peaks.peak_counters import PeakCounters
 from vramscope.peaks.peak_meter import PeakMeter
 from vramscope.peaks.phase_peaks import PhasePeaks
 from vramscope.peaks.split_rate import SplitRate
 from vramscope.peaks.step_parts import StepParts
 from vramscope.peaks.step_peaks import StepPeaks
+from vramscope_protocol.columns import UNKNOWN
 
 
 class Peaks:
@@ -39,6 +41,17 @@ class Peaks:
         if self._budget <= 0:
             return None
         return PhasePeaks(self._meter, is_training_thread, self._budget, self._charge)
+
+    def reading(self, *, in_backward: bool) -> tuple[int, int] | None:
+        """Allocated bytes, and the highest since the last mark; ``None`` if not known exactly.
+
+        Args:
+            in_backward: called by a hook of autograd, on the thread that computes the gradient.
+        """
+        interval = self._meter.mark(in_backward=in_backward)
+        if interval is None or interval.stats is None or interval.peaks[0] == UNKNOWN:
+            return None
+        return current_bytes(interval.stats, "allocated_bytes"), interval.peaks[0]
 
     def remove(self) -> None:
         """Leave PyTorch as it was."""

@@ -116,36 +116,31 @@ class TorchFunctions:
     # ------------------------------------------------------------------------ the wrappers
 
     def _wrapped(
-        self, make: Callable[[Callable[..., Any]], Callable[..., Any]], original: Any
+        self, make: Callable[[Callable[..., Any]], Any], original: Any
     ) -> Callable[..., Any]:
         wrapper: Callable[..., Any] = functools.wraps(original)(make(original))
         # Read by Dynamo: code that is compiled must call this, not trace into it.
         wrapper.__dict__["_torchdynamo_disable"] = True
         return wrapper
 
-    def _reading(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _reading(self, original: Callable[..., Any], *, by_name: bool = False) -> Any:
         def memory_stats(*args: Any) -> Any:
             peaks = self._asked(args)
-            if peaks is not None:
-                with guarded("peaks"):
-                    stats = peaks.view()
-                    self._leave_if_idle()
-                    return stats
-            return original(*args)
+            if peaks is None:
+                return original(*args)
+            resets = peaks.resets
+            stats = original(*args)
+            with guarded("peaks"):
+                stats = peaks.completed(stats, resets, lambda: original(*args), by_name=by_name)
+                self._leave_if_idle()
+            return stats
 
         return memory_stats
 
-    def _reading_any(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def device_stats(*args: Any) -> Any:
-            peaks = self._asked(args)
-            if peaks is not None:
-                with guarded("peaks"):
-                    return peaks.view_by_name(lambda: original(*args))
-            return original(*args)
+    def _reading_any(self, original: Callable[..., Any]) -> Any:
+        return self._reading(original, by_name=True)
 
-        return device_stats
-
-    def _resetting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _resetting(self, original: Callable[..., Any]) -> Any:
         def reset(*args: Any) -> Any:
             peaks = self._asked(args)
             if peaks is None:
@@ -158,7 +153,7 @@ class TorchFunctions:
 
         return reset
 
-    def _resetting_totals(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _resetting_totals(self, original: Callable[..., Any]) -> Any:
         def reset_totals(*args: Any) -> Any:
             peaks = self._asked(args)
             if peaks is None:

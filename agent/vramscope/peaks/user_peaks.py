@@ -63,20 +63,41 @@ class UserPeaks:
 
     # ------------------------------------------------------------------- what the job does
 
+    @property
+    def resets(self) -> int:
+        """How often the job has reset its peaks."""
+        return self._kept.resets
+
     def view(self) -> Stats:
         """The counters as the job would see them without us. Any thread."""
-        stats, kept = self._consistent(self._read)
-        floor = self._floor(kept)
-        if floor is not None:
-            self._layout_of(stats).raise_to(stats, floor)
-        return stats
+        resets = self.resets
+        return self.completed(self._read(), resets, self._read)
 
-    def view_by_name(self, read: Callable[[], Stats]) -> Stats:
-        """The same for counters of another form, as ``torch.accelerator`` has them."""
-        stats, kept = self._consistent(read)
+    def completed(
+        self, stats: Stats, resets: int, read: Callable[[], Stats], *, by_name: bool = False
+    ) -> Stats:
+        """Counters with what is kept in them.
+
+        Args:
+            stats: real counters, which are changed in place.
+            resets: :attr:`resets` before they were read.
+            read: reads them again.
+            by_name: they have another form, as those of ``torch.accelerator``.
+        """
+        # What is kept, after: an interval that ended meanwhile has put into it what it reset.
+        kept = self._kept
+        for _ in range(_ATTEMPTS):
+            if kept.resets == resets:
+                break
+            resets = kept.resets
+            stats = read()
+            kept = self._kept
         floor = self._floor(kept)
-        if floor is not None and self._layout is not None:
-            self._layout.raise_by_name(stats, floor)
+        if floor is not None and by_name:
+            if self._layout is not None:
+                self._layout.raise_by_name(stats, floor)
+        elif floor is not None:
+            self._layout_of(stats).raise_to(stats, floor)
         return stats
 
     def reset(self) -> None:
@@ -151,20 +172,6 @@ class UserPeaks:
         if total_bytes != UNKNOWN:
             total_bytes += self._reset_total_bytes
         return Interval(stats, self._interval.take(), total_bytes)
-
-    def _consistent(self, read: Callable[[], Stats]) -> tuple[Stats, _Kept]:
-        """Counters, and what was kept when they were read."""
-        resets = self._kept.resets
-        stats = read()
-        # What is kept, after: an interval that ended meanwhile has put into it what it reset.
-        kept = self._kept
-        for _ in range(_ATTEMPTS):
-            if kept.resets == resets:
-                break
-            resets = kept.resets
-            stats = read()
-            kept = self._kept
-        return stats, kept
 
     def _floor(self, kept: _Kept) -> Peaks | None:
         if kept.latest is None:

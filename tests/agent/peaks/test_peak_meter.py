@@ -17,7 +17,8 @@ class Counters:
         self.intervals = list(intervals)
         self.meter: PeakMeter | None = None
 
-    def take(self, *, at_step_end: bool = True) -> Interval | None:
+    def take(self, *, at_step_end: bool = True, in_backward: bool = False) -> Interval | None:
+        del at_step_end, in_backward
         if self.meter is not None:
             assert self.meter.mark() is None
         return self.intervals.pop(0)

@@ -7,8 +7,10 @@ import threading
 import pytest
 
 from tests.support.fake_clock import FakeClock
+from tests.support.modelled_peaks import MIB, ModelledPeaks
 from tests.support.recording_outbox import RecordingOutbox
 from vramscope.notices import Notices
+from vramscope.peaks.phase_peaks import PhasePeaks
 from vramscope.phases.phases import MAX_NAMES, Phases
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import Event
@@ -141,3 +143,48 @@ def test_many_threads_at_once_leave_nothing_behind(rig: Rig) -> None:
         if event.data["end_ns"] is not None
     )
     assert told <= 2000
+
+
+# ----------------------------------------------------------------------------------- peaks
+
+
+def with_peaks(rig: Rig) -> ModelledPeaks:
+    modelled = ModelledPeaks()
+    training = threading.get_ident()
+    rig.phases.peaks = PhasePeaks(
+        modelled.meter, lambda: threading.get_ident() == training, 0.001, modelled.charge
+    )
+    return modelled
+
+
+def test_a_phase_tells_its_peak_when_it_is_over(rig: Rig) -> None:
+    modelled = with_peaks(rig)
+    stretch = rig.phases.begin("mine", "user")
+    (begun,) = rig.events()
+    assert (begun.data["peak_bytes"], begun.data["volume_bytes"]) == (None, None)
+    modelled.peak(5)
+    modelled.peak(3)
+    rig.phases.end(stretch)
+    rig.phases.end(stretch)
+    rig.phases.close()
+    ended = rig.events()[-1]
+    assert (ended.data["peak_bytes"], ended.data["volume_bytes"]) == (5 * MIB, 8 * MIB)
+
+
+def test_a_phase_that_began_before_it_was_seen_has_no_known_peak(rig: Rig) -> None:
+    modelled = with_peaks(rig)
+    stretch = rig.phases.begin("eval", "loader", start_ns=rig.clock.time_ns() - 10)
+    modelled.peak(5)
+    rig.phases.end(stretch)
+    assert stretch.peak_bytes is None
+    assert modelled.takes == 0
+
+
+def test_a_phase_that_another_thread_ends_has_no_known_peak(rig: Rig) -> None:
+    modelled = with_peaks(rig)
+    stretch = rig.phases.begin("eval", "user")
+    thread = threading.Thread(target=lambda: rig.phases.end(stretch))
+    thread.start()
+    thread.join(30)
+    assert (stretch.peak_bytes, stretch.volume_bytes) == (None, None)
+    assert modelled.takes == 1

@@ -101,6 +101,29 @@ def test_what_follows_closely_is_one_stretch(timeline: Timeline) -> None:
 
 
 @pytest.mark.parametrize(
+    ("peaks", "volumes", "peak", "volume"),
+    [
+        ((5, 9), (1, 2), 9, 3),
+        ((9, 5), (0, 0), 9, 0),
+        ((None, 9), (1, 2), None, 3),
+        ((5, None), (None, 2), None, None),
+    ],
+)
+def test_one_stretch_of_several_has_the_highest_peak_and_all_bytes(
+    timeline: Timeline,
+    peaks: tuple[int | None, int | None],
+    volumes: tuple[int | None, int | None],
+    peak: int | None,
+    volume: int | None,
+) -> None:
+    for at_s, peak_bytes, volume_bytes in zip((0.0, 0.2), peaks, volumes, strict=True):
+        stretch = timeline.run(at_s, at_s + 0.15)
+        stretch.peak_bytes, stretch.volume_bytes = peak_bytes, volume_bytes
+    (data,) = timeline.due(2)
+    assert (data["count"], data["peak_bytes"], data["volume_bytes"]) == (2, peak, volume)
+
+
+@pytest.mark.parametrize(
     ("name", "begin_s", "source", "step"),
     [
         ("checkpoint", 1.1, "user", 7),
