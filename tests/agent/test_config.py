@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from vramscope.config import OPTIONS, Config, ConfigError, load_config, parse_size
+from vramscope.history.rule import HistoryRule
 from vramscope.transport.address import ServerAddress
 
 
@@ -31,6 +32,8 @@ def test_every_option_is_read_from_its_variable() -> None:
             "VRAMSCOPE_PEAKS": "0",
             "VRAMSCOPE_PARTS_BUDGET": "0.01",
             "VRAMSCOPE_SPOOL_DIR": "/scratch/x",
+            "VRAMSCOPE_SNAPSHOT_BYTES": "2MiB",
+            "VRAMSCOPE_HISTORY_RULE": "above 80% for 5 steps",
             "VRAMSCOPE_EMULATE": "yes",
             "VRAMSCOPE_CAPACITY": "24GiB",
             "VRAMSCOPE_EXIT_TIMEOUT_S": "0.5",
@@ -51,12 +54,14 @@ def test_every_option_is_read_from_its_variable() -> None:
         outbox_bytes=4 << 20,
         spool_bytes=0,
         spool_dir="/scratch/x",
+        snapshot_bytes=2 << 20,
+        history_rule=HistoryRule(80, 5),
         emulate=True,
         capacity_bytes=24 << 30,
         exit_timeout_s=0.5,
         local_server=False,
     )
-    assert len(OPTIONS) == 17
+    assert len(OPTIONS) == 19
 
 
 def test_an_argument_wins_over_its_variable_and_an_empty_variable_is_none() -> None:

@@ -6,6 +6,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from vramscope.identity.identity import identify
 from vramscope.notices import Notices
 from vramscope.observer import Observer
 from vramscope.sampling.clock import Clock
+from vramscope.transport.snapshot_lane import Shipment
+from vramscope_protocol.commands import COMMANDS
 from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo
 
 
@@ -31,6 +34,7 @@ class Watch:
         self.notices = Notices()
         self.statuses: queue.Queue[AgentStatus] = queue.Queue()
         self.devices: queue.Queue[DeviceInfo] = queue.Queue()
+        self.shipped: queue.Queue[Shipment] = queue.Queue()
         self.observer = Observer(
             load_config({}, **options),
             identify(script="train.py", environ={}),
@@ -40,6 +44,7 @@ class Watch:
             offer_status=self.statuses.put,
             other_cpu_ns=lambda: 0,
             on_device_change=self.devices.put,
+            ship=self.shipped.put,
         )
 
     def states(self, identity: str) -> list[str]:
@@ -121,7 +126,7 @@ def test_a_command_that_still_waits_at_the_end_is_told_so(watch: Callable[..., W
 
 def test_the_options_limit_the_commands(watch: Callable[..., Watch]) -> None:
     everything = watch().observer.commands()
-    assert {"empty_cache", "stats", "gc_collect"} <= set(everything)
+    assert set(everything) == set(COMMANDS)
     only_reading = watch(allow="observe")
     assert "stats" in only_reading.observer.commands()
     assert "empty_cache" not in only_reading.observer.commands()
@@ -170,6 +175,45 @@ def test_an_emulated_device_has_counters_commands_and_a_name(watch: Callable[...
     watched.observer.stop(2)
     (row,) = watched.outbox.rows("step")
     assert row["allocated_bytes.all.current"] == kept.nbytes
+
+
+@pytest.mark.torch
+def test_a_recording_of_some_steps_is_shipped(watch: Callable[..., Watch], tmp_path: Path) -> None:
+    import torch
+
+    watched = watch(emulate=True, spool_dir=str(tmp_path))
+    watched.observer.submit(Command("c1", "history_start", {"steps": 2}))
+    for _ in range(3):
+        watched.observer.mark_step()
+        kept = torch.ones(1 << 18)
+        del kept
+    shipment = watched.shipped.get(timeout=10)
+    assert [step for step, _ in shipment.begin.steps] == [2, 3]
+    watched.observer.stop(2)
+    assert watched.states("c1") == ["queued", "running", "done"]
+    receipt = watched.outbox.updates("c1")[-1].receipt
+    assert receipt is not None
+    assert receipt.result["snapshot"] == shipment.begin.id
+    assert receipt.result["entries"] >= 4
+    watched.observer.remove_files()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.torch
+def test_a_stop_ends_a_recording(watch: Callable[..., Watch], tmp_path: Path) -> None:
+    import torch
+
+    watched = watch(emulate=True, spool_dir=str(tmp_path))
+    watched.observer.submit(Command("c1", "history_start", {"steps": 9, "backward_lines": True}))
+    watched.observer.mark_step()
+    is_recording: Any = torch._C._cuda_isHistoryEnabled  # type: ignore[attr-defined]
+    was_on = (is_recording(), torch.is_anomaly_enabled())
+    watched.observer.stop(2)
+    assert was_on == (True, True)
+    assert not torch.is_anomaly_enabled()
+    receipt = watched.outbox.updates("c1")[-1].receipt
+    assert receipt is not None
+    assert receipt.message == ("the agent is leaving; recording stopped after 0 of 9 steps")
 
 
 @pytest.mark.torch

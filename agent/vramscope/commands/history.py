@@ -77,7 +77,8 @@ class _Recording:
         if window.taking is not None:
             return window.taking.cancel(reason)
         self._history.abort(window, reason)
-        text = f"{reason}; recording stopped after {window.progress}"
+        # One that was over already knows better why.
+        text = f"{window.ended}; recording stopped after {window.progress}"
         return Receipt("failed", message=text, result=_told(window))
 
 

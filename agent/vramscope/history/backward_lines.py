@@ -18,10 +18,10 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Final, cast
 
-from vramscope.guard import guarded
+from vramscope.guard import Attempt, guarded
 from vramscope.patch import Patch
 
-PREFIX: Final = "forward "
+PREFIX: Final = "backward of "
 """What the metadata begin with; the file, ``:``, the line, a space and the function follow."""
 
 _FRAME: Final = re.compile(r'  File "(.*)", line (\d+), in (.*)')
@@ -32,8 +32,10 @@ _MAX_NODES: Final = 200_000
 
 def is_supported() -> bool:
     """Whether the job's PyTorch has memory metadata."""
-    memory = _memory()
-    return hasattr(memory, "_set_memory_metadata") and hasattr(memory, "_get_memory_metadata")
+    # Builds without CUDA have the function in Python, and nothing behind it.
+    with Attempt() as attempt:
+        _memory()._get_memory_metadata()
+    return attempt.error is None
 
 
 class BackwardLines:
@@ -69,20 +71,23 @@ class BackwardLines:
         if self._patch is not None:
             self._patch.remove()
             self._patch = None
-        before, self._before = self._before, None
-        torch: Any = sys.modules.get("torch")
-        # A job that has changed it meanwhile has the last word.
-        is_ours = torch is not None and torch.is_anomaly_enabled()
-        if before is not None and not before[0] and is_ours:
-            torch.set_anomaly_enabled(*before)
+        self._restore_anomaly_mode()
         for thread in list(self._handles):
             self._take_out(thread)
 
     def forget_after_fork(self) -> None:
-        """In a forked child: do nothing any more."""
+        """In a forked child: do nothing any more, and let operations be as quick as they were."""
         self.is_installed = False
         if self._patch is not None:
             self._patch.forget_after_fork()
+        self._restore_anomaly_mode()
+
+    def _restore_anomaly_mode(self) -> None:
+        before, self._before = self._before, None
+        torch: Any = sys.modules.get("torch")
+        # A job that has changed it meanwhile has the last word.
+        if before is not None and not before[0] and torch.is_anomaly_enabled():
+            torch.set_anomaly_enabled(*before)
 
     def _begin(self, roots: Any) -> None:
         """A backward pass begins; on its caller's thread."""

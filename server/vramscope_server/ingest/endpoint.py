@@ -8,6 +8,7 @@ it, so that an overload ends in the agents' own bounded outboxes and not in this
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
@@ -241,7 +242,6 @@ class Ingest:
         return await shake_hands(connection.session, receive, self._authenticate, address)
 
     async def _take_messages(self, receive: Receive, connection: AgentConnection) -> None:
-        snapshots = SnapshotIntake(connection, self._snapshots)
         intake = Intake(
             connection.stream,
             connection.session,
@@ -250,22 +250,23 @@ class Ingest:
             self._commands,
             self._clock_ns,
         )
-        while not connection.is_failing:
-            message = await receive_message(connection.session, receive)
-            if message is None:
-                continue
-            if isinstance(message, (SnapshotBegin, SnapshotChunk)):
-                snapshots.take(message)
-                continue
-            if isinstance(message, MapFrame):
-                self._maps.take(*connection.key, message)
-                continue
-            submission = intake.take(message)
-            if submission is not None:
-                if not self._store.submit(submission):
-                    await self._submit_when_space(submission)
-                if isinstance(message, Goodbye):
-                    connection.close_after(message.seq)
+        with contextlib.closing(SnapshotIntake(connection, self._snapshots)) as snapshots:
+            while not connection.is_failing:
+                message = await receive_message(connection.session, receive)
+                if message is None:
+                    continue
+                if isinstance(message, (SnapshotBegin, SnapshotChunk)):
+                    snapshots.take(message)
+                    continue
+                if isinstance(message, MapFrame):
+                    self._maps.take(*connection.key, message)
+                    continue
+                submission = intake.take(message)
+                if submission is not None:
+                    if not self._store.submit(submission):
+                        await self._submit_when_space(submission)
+                    if isinstance(message, Goodbye):
+                        connection.close_after(message.seq)
 
     async def _submit_when_space(self, submission: Submission) -> None:
         """Wait for the writer; the socket is not read meanwhile, which slows the agent down."""

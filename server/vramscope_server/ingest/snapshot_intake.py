@@ -47,6 +47,11 @@ class SnapshotIntake:
             )
         self._task = asyncio.create_task(self._store(message), name="vramscope-snapshot")
 
+    def close(self) -> None:
+        """The connection is over: nobody waits for an answer."""
+        if self._task is not None:
+            self._task.cancel()
+
     async def _store(self, message: SnapshotBegin | SnapshotChunk) -> None:
         run_id, rank = self._connection.key
         try:

@@ -121,7 +121,7 @@ class SnapshotFiles:
             unpacked = await self._store.compute(lambda: self._checked(file, target, name))
             wire_bytes = target.seek(0, os.SEEK_END)
             target.seek(0)
-            row = self._row(run_id, rank, name, who) | {
+            row: dict[str, Any] = self._row(run_id, rank, name, who) | {
                 "raw_bytes": unpacked.raw_bytes,
                 "sha256": unpacked.sha256,
                 "wire_bytes": wire_bytes,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from vramscope_protocol.messages import SnapshotAck, SnapshotBegin, SnapshotChunk
 from vramscope_server.ingest.message_checks import check_snapshot
@@ -61,8 +62,8 @@ class SnapshotReceiver:
                 if isinstance(message, SnapshotBegin):
                     return await self._begin(run_id, rank, message)
                 return await self._append(run_id, rank, message)
-            except StoreError as error:
-                _logger.error("snapshot %s: %s", message.id, error.message)
+            except (StoreError, SQLAlchemyError) as error:
+                _logger.error("snapshot %s: %s", message.id, error)
                 if attempt < _TRIES - 1:
                     await asyncio.sleep(self._limits.snapshot_retry_s)
         return SnapshotAck(message.id, refused="the server's database does not take it")
