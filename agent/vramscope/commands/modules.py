@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 from vramscope.commands.call import Call, Handler, Ongoing
-from vramscope.modules.module_account import Reading
-from vramscope.modules.module_profile import ModuleProfile, compiled_reason
+from vramscope.modules.module_profile import ModuleProfile, Read, compiled_reason
 from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import CONFLICT, VramscopeError
-
-Read = Callable[[], "Reading | None"]
 
 
 def module_handlers(read: Read) -> dict[str, Handler]:
     """The command about modules, by name.
 
     Args:
-        read: allocated bytes, and the highest since the last reading; ``None`` while the device
-            must not be asked.
+        read: see ``ModuleProfile``.
     """
     running: list[ModuleWatch] = []
 
@@ -31,7 +26,7 @@ def module_handlers(read: Read) -> dict[str, Handler]:
             raise VramscopeError(CONFLICT, f"{reason}; nothing was changed")
         if any(watch.is_on for watch in running):
             raise VramscopeError(CONFLICT, "modules are being watched already")
-        if read() is None:
+        if read(False) is None:
             raise VramscopeError(CONFLICT, "the peaks between two moments cannot be read here")
         running[:] = [ModuleWatch(ModuleProfile(read, call.params.steps), call.params.steps)]
         return running[0]

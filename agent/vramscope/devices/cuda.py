@@ -192,8 +192,8 @@ class CudaDevice:
             return "a pool allocates through Python code"
         return None
 
-    def reason_not_to_reset(self, c_module: Any) -> str | None:
-        """Why the peaks must not be reset now, on the training thread."""
+    def reason_not_to_reset(self, c_module: Any, in_backward: bool = False) -> str | None:
+        """Why the peaks must not be reset now, on the training thread or in a backward pass."""
         if not self._follows_job:
             return "which device trains is not known yet"
         if c_module._cuda_getDevice() != self._index:
@@ -201,7 +201,7 @@ class CudaDevice:
         torch: Any = sys.modules["torch"]
         if c_module._cuda_isCurrentStreamCapturing() or self._scopes.is_capturing():
             return "a CUDA graph is being captured"
-        return autograd_reason(torch)
+        return None if in_backward else autograd_reason(torch)
 
     def segments(self) -> list[dict[str, Any]]:
         """Segments of this device, all pools; expandable ones with their ``page_bytes``."""

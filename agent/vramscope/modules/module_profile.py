@@ -15,6 +15,8 @@ from vramscope.modules.module_tree import ModuleTree
 _MODULE: Final = "torch.nn.modules.module"
 _MAX_ROWS: Final = 500
 
+Read = Callable[[bool], "Reading | None"]
+
 
 class ModuleProfile:
     """Memory by module over the steps that follow.
@@ -24,12 +26,12 @@ class ModuleProfile:
     of their own into it.
 
     Args:
-        read: allocated bytes and the highest since the last reading; ``None`` while the device
-            must not be asked. Called on the training thread, and on autograd's.
+        read: allocated bytes and the highest since the last reading, ``None`` while the device
+            must not be asked; told whether it is called inside of a backward pass.
         steps: how many steps to watch.
     """
 
-    def __init__(self, read: Callable[[], Reading | None], steps: int) -> None:
+    def __init__(self, read: Read, steps: int) -> None:
         self._read_memory = read
         self._steps_left = steps
         self._steps = steps
@@ -142,7 +144,7 @@ class ModuleProfile:
 
     def _reading(self) -> Reading | None:
         self._readings += 1
-        return self._read_memory()
+        return self._read_memory(_in_backward())
 
     def _is_mine(self) -> bool:
         """Whether to look: other threads' modules would mix with the training thread's."""

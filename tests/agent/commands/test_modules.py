@@ -55,7 +55,8 @@ def call(steps: int = 3) -> Call:
     return Call(command_spec("profile_modules").params(steps=steps))
 
 
-def read() -> Reading:
+def read(in_backward: bool) -> Reading:
+    del in_backward
     return Reading(0, 0)
 
 
@@ -105,7 +106,7 @@ def test_where_it_must_not_hook_it_says_why(
         monkeypatch.delitem(sys.modules, "torch.nn.modules.module")
     if reason == "compile":
         monkeypatch.setattr(modules, "compiled_reason", lambda: "the job uses torch.compile")
-    handler = module_handlers((lambda: None) if reason == "passive" else read)["profile_modules"]
+    handler = module_handlers((lambda _: None) if reason == "passive" else read)["profile_modules"]
     with pytest.raises(VramscopeError, match=words):
         handler(call())
     assert profiles == []

@@ -31,7 +31,8 @@ class Readings:
         self.device = device
         self.is_busy = False
 
-    def __call__(self) -> Reading | None:
+    def __call__(self, in_backward: bool) -> Reading | None:
+        del in_backward
         if self.is_busy:
             return None
         counter = self.device.memory_stats()["allocated_bytes"]["all"]
