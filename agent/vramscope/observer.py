@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from vramscope.collectors.allocator import AllocatorCounters
+from vramscope.collectors.device_processes import DeviceProcesses
 from vramscope.collectors.garbage_collection import GarbageCollection
 from vramscope.collectors.host import HostCollector
 from vramscope.collectors.nvml import NvmlMonitor
 from vramscope.collectors.nvml_library import NvmlLibrary
+from vramscope.collectors.outside import Outside
+from vramscope.collectors.process_listing import ProcessListing
 from vramscope.collectors.self_cost import SelfCost
 from vramscope.commands.handlers import CommandHandlers
+from vramscope.commands.modules import module_handlers
 from vramscope.commands.queue import CommandQueue
 from vramscope.config import Config
 from vramscope.devices.cuda import CudaDevice
@@ -23,6 +27,7 @@ from vramscope.history.part import HistoryPart
 from vramscope.identity.identity import Identity
 from vramscope.memory_map.map_feed import MapFeed
 from vramscope.memory_map.memory_map import MemoryMap
+from vramscope.modules.module_account import Reading
 from vramscope.notices import Notices
 from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope.peaks.cuda_peaks import CudaPeaks
@@ -78,6 +83,7 @@ class Observer:
         self._peak_counters: PeakCounters
         on_boundary: Callable[[], None] | None = None
         self_cost = SelfCost(other_cpu_ns)
+        listing: Callable[[], ProcessListing] = ProcessListing
         if config.emulate:
             self._device = self._emulated_device(config.capacity_bytes, notices, on_device_change)
         else:
@@ -89,6 +95,7 @@ class Observer:
             self._device = device
             self._peak_counters = CudaPeaks(device, notices)
             self._software = device.software
+            listing = nvml.last_listing
             self._closers.append(device.remove)
             self._close_library = library.close
             on_boundary = device.follow_current_device
@@ -111,7 +118,14 @@ class Observer:
             self_cost=self_cost,
         )
         self._commands = CommandQueue(
-            CommandHandlers(self._device, {**self._map.handlers(), **self._history.handlers()}),
+            CommandHandlers(
+                self._device,
+                {
+                    **self._map.handlers(),
+                    **self._history.handlers(),
+                    **module_handlers(self._reading),
+                },
+            ),
             clock=clock,
             emit=outbox.put,
             allow=config.allow,
@@ -148,6 +162,12 @@ class Observer:
         self._steps.listen_optimizer(self._tensors.saw_optimizer)
         self._steps.listen_backward(self._tensors.backward_began)
         self._steps.add_columns(self._tensors)
+        processes = DeviceProcesses(
+            listing, clock=clock, emit=outbox.put, current_step=lambda: self._steps.step
+        )
+        outside = Outside(
+            listing, clock=clock, emit=outbox.put, current_step=lambda: self._steps.step
+        )
         self._sampler = Sampler(
             self._device,
             counters,
@@ -162,6 +182,8 @@ class Observer:
             self_cost=self_cost,
             notices=notices,
             offer_status=offer_status,
+            processes=processes.read,
+            outside=outside.read,
             rate_hz=config.rate_hz,
             cost_budget=config.cost_budget,
         )
@@ -230,6 +252,11 @@ class Observer:
     def log(self, values: Mapping[str, object]) -> None:
         """Numbers of the user for the current step."""
         self._steps.log(values)
+
+    def _reading(self, in_backward: bool) -> Reading | None:
+        """Memory at the border of a module."""
+        found = None if self._peaks is None else self._peaks.reading(in_backward=in_backward)
+        return None if found is None else Reading(*found)
 
     def forget_after_fork(self) -> None:
         """In a forked child: make the hooks harmless, without a lock."""

@@ -14,6 +14,7 @@ from copy import copy
 from typing import Any, Final
 
 from vramscope.collectors.nvml_library import Handle, NvmlLibrary
+from vramscope.collectors.process_listing import ProcessListing
 from vramscope.devices.device import DeviceMemory
 from vramscope.devices.visible import visible_devices
 from vramscope.sampling.clock import Clock
@@ -53,6 +54,7 @@ class NvmlMonitor:
         self.name = ""
         self.uuid = ""
         self.total_bytes: int | None = None
+        self._listing = ProcessListing()
 
     def select(self, index: int, uuid: str | None = None) -> bool:
         """Choose the device that CUDA shows as ``index``; whether NVML has it.
@@ -62,6 +64,7 @@ class NvmlMonitor:
             uuid: the device's UUID as CUDA reports it, if CUDA is up: settles every doubt.
         """
         self._latest = DeviceMemory()
+        self._listing = ProcessListing()
         self._slow = self._slow_readings()
         self._memory_due_ns = 0
         # One device may refuse what the next one answers: a slice of one, above all.
@@ -82,6 +85,10 @@ class NvmlMonitor:
         """Version of the NVIDIA driver, "" if unknown."""
         return _text(self._library.ask("nvmlSystemGetDriverVersion"))
 
+    def last_listing(self) -> ProcessListing:
+        """The processes on the device, as the driver listed them last."""
+        return self._listing
+
     def read(self, reserved_bytes: int = 0) -> DeviceMemory:
         """One reading; values that are not due are repeated.
 
@@ -98,7 +105,9 @@ class NvmlMonitor:
             self._reserved_bytes = reserved_bytes
             self._read_memory()
         for position, (due_ns, read) in enumerate(self._slow):
-            if now_ns >= due_ns:
+            # What a process holds outside of PyTorch is a difference of two numbers.
+            is_stale = position == 0 and reserved_bytes != self._listing.reserved_bytes
+            if now_ns >= due_ns or is_stale:
                 self._slow[position] = (now_ns + SLOW_INTERVAL_NS, read)
                 read()
         return copy(latest)
@@ -150,12 +159,14 @@ class NvmlMonitor:
     def _read_processes(self) -> None:
         processes = self._library.ask("nvmlDeviceGetComputeRunningProcesses", self._handle)
         own, other = UNKNOWN, UNKNOWN
+        listed: list[tuple[int, int | None]] | None = None
         if processes is not None:
             pid = os.getpid()
             own_parts = [each.usedGpuMemory for each in processes if each.pid == pid]
             if _sees_every_process():
                 own = _sum(own_parts)
                 other = _sum([each.usedGpuMemory for each in processes if each.pid != pid])
+                listed = [(each.pid, _known(each.usedGpuMemory)) for each in processes]
             elif own_parts:
                 # In a container the list may miss the others. What is used and not ours is
                 # theirs; version 1 of the memory call counts the driver's own share as used.
@@ -166,6 +177,10 @@ class NvmlMonitor:
         if own != UNKNOWN and own < self._reserved_bytes:
             # Less than PyTorch alone holds: those pids are not this namespace's.
             own = other = UNKNOWN
+            listed = None
+        self._listing = ProcessListing(
+            own, self._reserved_bytes, None if listed is None else tuple(listed)
+        )
         self._latest.process_bytes = own
         self._latest.other_bytes = other
 
@@ -200,11 +215,15 @@ class NvmlMonitor:
         return None  # the whole device's numbers are not those of the slice
 
 
+def _known(size_bytes: int | None) -> int | None:
+    return None if size_bytes is None or size_bytes >= _NOT_AVAILABLE else size_bytes
+
+
 def _sum(parts: list[int | None]) -> int:
     """Total of the parts; unknown as soon as one part is."""
     total = 0
-    for part in parts:
-        if part is None or part >= _NOT_AVAILABLE:
+    for part in map(_known, parts):
+        if part is None:
             return UNKNOWN
         total += part
     return total

@@ -34,6 +34,7 @@ from vramscope.sampling.cost_budget import CostBudget
 from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
 from vramscope.sampling.status import StatusOutbox, StatusReport
 from vramscope.steps.tracker import StepTracker
+from vramscope_protocol.account import MemoryPart, ProcessMemory
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import AgentStatus, Field
 from vramscope_protocol.series import PHASE, STEP, TIME_NS, unit_of
@@ -81,6 +82,8 @@ class Sampler:
         offer_status: takes the agent's status, about once a second.
         memory_map: looks at the segments when it is time, within a budget of its own.
         on_memory: told at each sample what the allocator and the driver say.
+        processes: the processes on the device; asked for each status.
+        outside: what this process holds outside of PyTorch's allocator; asked for each status.
         rate_hz: samples a second, at most 100.
         cost_budget: CPU time allowed to this thread, as a fraction of one core.
     """
@@ -101,6 +104,8 @@ class Sampler:
         offer_status: Callable[[AgentStatus], None],
         memory_map: MemoryMap | None = None,
         on_memory: Callable[[Stats | None, DeviceMemory], None] | None = None,
+        processes: Callable[[], list[ProcessMemory]] = list,
+        outside: Callable[[], list[MemoryPart]] = list,
         rate_hz: float = 10.0,
         cost_budget: float = 0.005,
     ) -> None:
@@ -126,7 +131,15 @@ class Sampler:
         self._samples = Deadlines(1 / self._budget.rate_hz, now_ns)
         self._flushes = Deadlines(FLUSH_INTERVAL_S, now_ns)
         self._statuses = Deadlines(STATUS_INTERVAL_S, now_ns)
-        self._status = StatusReport(self._budget, self_cost, outbox, notices, now_ns)
+        self._status = StatusReport(
+            self._budget,
+            self_cost,
+            outbox,
+            notices,
+            now_ns,
+            processes=processes,
+            outside=outside,
+        )
         # Released to wake the thread early. A bare lock, because an Event's wait costs half as
         # much again, at every turn.
         self._wake = threading.Lock()
