@@ -107,6 +107,7 @@ class PageFixtureServer:
             Route("/runs/{run}/series", self._series),
             Route("/runs/{run}/steps", self._steps),
             Route("/runs/{run}/events", self._events),
+            Route("/runs/{run}/findings", self._findings),
             Route("/runs/{run}/commands", self._commands, methods=["GET", "POST"]),
             Route("/runs/{run}/commands/{id}", self._command),
         ]
@@ -232,6 +233,10 @@ class PageFixtureServer:
             rank = int(request.query_params["rank"])
             return JSONResponse({"events": phases(scenario, rank)})
         return JSONResponse({"events": scenario.events()})
+
+    async def _findings(self, request: Request) -> Response:
+        scenario = self._find(request)
+        return JSONResponse({"findings": scenario.findings if scenario else []})
 
     async def _commands(self, request: Request) -> Response:
         scenario = self._find(request)

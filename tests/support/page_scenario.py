@@ -66,6 +66,7 @@ class Scenario:
     commands: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     running: dict[int, Floats] = field(default_factory=dict[int, Floats])
     extra_events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    findings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property
     def id(self) -> str:

@@ -21,10 +21,11 @@ test("bands stay within the chart, those outside are left out", () => {
   assert.ok(placed[1].left + placed[1].width <= geometry.left + geometry.width);
 });
 
-test("bands that touch get one name, that of the widest", () => {
+test("bands that touch are all named in one place, or the widest where there is no room", () => {
   const placed = place([band(100, 140), band(140, 146, "checkpoint")]);
-  assert.deepEqual(placed.map((one) => one.label), ["eval", ""]);
+  assert.deepEqual(placed.map((one) => one.label), ["eval · checkpoint", ""]);
   assert.ok(placed[0].labelLeft > placed[1].left + placed[1].width);
+  assert.equal(place([band(100, 140), band(140, 146, "checkpoint"), band(200, 210)])[0].label, "eval");
 });
 
 test("a name that would run into the next band or mark is left out", () => {

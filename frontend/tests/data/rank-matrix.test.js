@@ -31,6 +31,12 @@ test("the rank that is far below the others stands out, an even spread has none"
   assert.deepEqual([...outliers(ranks([1, 9]))], []);
 });
 
+test("ranks that differ by one bite of the cache do not stand out", () => {
+  const ranks = Array.from({ length: 64 }, (_, rank) => ({ rank, free: rank % 4 === 0 ? 24.2 : 26.2, limit: 139.8 }));
+  assert.deepEqual([...outliers(ranks)], []);
+  assert.deepEqual([...outliers(ranks.map((one) => (one.rank === 41 ? { ...one, free: 20 } : one)))], [41]);
+});
+
 test("the envelope has least, median and most of each bin", () => {
   const bounds = envelope(new Map([[0, [1, 5]], [1, [2, NaN]], [2, [3, 7]]]));
   assert.deepEqual(bounds, { least: [1, 5], median: [2, 7], most: [3, 7] });

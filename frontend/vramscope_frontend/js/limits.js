@@ -25,13 +25,21 @@ function currentDevice(rank) {
 }
 
 /**
+ * "cuda:0"; a device of which nothing is known may not be there at all.
+ * @param {import("./messages.js").DeviceInfo} device
+ */
+export function deviceName(device) {
+  if (device.emulated) return "emulated";
+  return device.name || device.uuid || known(device.total_bytes) ? `${device.backend || "cuda"}:${device.index}` : "no GPU seen";
+}
+
+/**
  * "rank 0 · cuda:0 · NVIDIA H200".
  * @param {Rank} rank
  */
 export function deviceText(rank) {
   const device = currentDevice(rank);
-  const where = device ? (device.emulated ? "emulated" : `cuda:${device.index}`) : null;
-  return [...new Set([`rank ${rank.rank}`, where, rank.device_name ?? device?.name])].filter(Boolean).join(" · ");
+  return [...new Set([`rank ${rank.rank}`, device && deviceName(device), rank.device_name ?? device?.name])].filter(Boolean).join(" · ");
 }
 
 /**

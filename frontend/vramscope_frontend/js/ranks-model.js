@@ -22,7 +22,7 @@ export function rankRows(run, matrix) {
     const peak = matrix?.rows.get(info.rank)?.peak ?? null;
     return { rank: info.rank, info, limit, peak, free: known(limit) && known(peak) ? Math.max(0, limit - peak) : null, isOutlier: false };
   });
-  const standing_out = outliers(rows.map(({ rank, free }) => ({ rank, free: free ?? NaN })));
+  const standing_out = outliers(rows.map(({ rank, free, limit }) => ({ rank, free: free ?? NaN, limit })));
   const tight = rows.filter((row) => ["crit", "warn"].includes(headroomSeverity(row.free, row.limit) ?? ""));
   // Ranks with little left stand out as well, as long as they are the few.
   const few = tight.length <= Math.max(1, rows.length / 8) ? tight : [];

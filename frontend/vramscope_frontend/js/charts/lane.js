@@ -42,10 +42,16 @@ export function placeBands(bands, geometry, range, marks) {
     const last = cluster.right;
     const widest = cluster.bands.reduce((a, b) => (b.width > a.width ? b : a));
     const from = last + LABEL_GAP_PX;
-    const to = from + widest.name.length * CHARACTER_PX;
     const taken = [...placed.map((one) => one.left), ...marks.map((px) => px - 12)];
-    if (to <= right && !taken.some((px) => px > last - 1 && px < to + LABEL_GAP_PX) && !marks.some((px) => Math.abs(px - from) < 12)) {
-      widest.label = widest.name;
+    const fits = (/** @type {string} */ text) => {
+      const to = from + text.length * CHARACTER_PX;
+      return to <= right && !taken.some((px) => px > last - 1 && px < to + LABEL_GAP_PX) && !marks.some((px) => Math.abs(px - from) < 12);
+    };
+    // All of them by name, in their order; where that is too long the widest.
+    const all = [...new Set(cluster.bands.map((one) => one.name))].join(" · ");
+    const label = [all, widest.name].find(fits);
+    if (label) {
+      widest.label = label;
       widest.labelLeft = from;
     }
   }
@@ -53,7 +59,7 @@ export function placeBands(bands, geometry, range, marks) {
 }
 
 /**
- * Bands that touch: they get one name, that of the widest.
+ * Bands that touch: they are named in one place.
  * @param {PlacedBand[]} placed in order
  */
 function clustersOf(placed) {

@@ -8,6 +8,8 @@ import { clockTicks, sizeTicks, stepTicks, stripTop } from "./ticks.js";
 
 /** Height of a label in the main part, with some air. */
 const FREE_LABEL_SHARE = 0.07;
+/** Upper end of the word in the corner of an emulated run. */
+const WATERMARK_PX = 32;
 
 /** @typedef {import("./theme.js").Tokens} Tokens */
 /** @typedef {import("./timeline.js").TimelineModel} TimelineModel */
@@ -39,7 +41,7 @@ export function timelineLayout(tokens, model, width_px, height_px) {
     yaxis2: stripAxis(tokens, DOMAIN.stepTime, stripTop(Math.max(0, ...(model.strips.stepTime?.y ?? []).filter(Number.isFinite))), (value) => duration(value / 1000), model.strips.stepTime !== null),
     yaxis3: { ...stripAxis(tokens, DOMAIN.allocations, Math.max(1, Math.ceil(stripTop(Math.max(0, ...(model.strips.allocations?.y ?? []))))), String, model.strips.allocations !== null), visible: model.strips.allocations !== null },
     shapes: shapes(tokens, model, top, main[0]),
-    annotations: annotations(tokens, model, top, hasColumns, main[0]),
+    annotations: annotations(tokens, model, top, hasColumns, main[0], (height_px - MARGIN.t - MARGIN.b) * (1 - main[0])),
   };
 }
 
@@ -87,9 +89,10 @@ function shapes(tokens, model, top, foot) {
  * @param {number} top
  * @param {boolean} hasColumns
  * @param {number} foot
+ * @param {number} main_px height of the main part
  * @returns {Partial<Plotly.Annotations>[]}
  */
-function annotations(tokens, model, top, hasColumns, foot) {
+function annotations(tokens, model, top, hasColumns, foot, main_px) {
   const plain = { showarrow: false, borderpad: 0, font: { size: 12, color: tokens.ink, family: tokens.font } };
   const stripName = (/** @type {string} */ text, /** @type {number} */ y) => /** @type {Partial<Plotly.Annotations>} */ ({ ...plain, text, xref: "paper", x: 0, xshift: 6, xanchor: "left", yref: "paper", y, yanchor: "bottom", font: { ...plain.font, color: tokens.ink3 } });
   /** @type {Partial<Plotly.Annotations>[]} */
@@ -111,7 +114,10 @@ function annotations(tokens, model, top, hasColumns, foot) {
     drawn.push({ ...plain, text: "EMULATED", xref: "paper", x: hasColumns ? DOMAIN.x[1] : 1, xshift: -8, xanchor: "right", yref: "paper", y: foot, yshift: 6, yanchor: "bottom", font: { size: 20, color: faded(tokens.ink, 0.5), family: tokens.font } });
   }
   if (model.envelope) {
-    drawn.push({ ...plain, text: `rank ${model.envelope.worstRank}`, xref: "paper", x: 1, xanchor: "right", yref: "y", y: (model.envelope.worst.findLast(Number.isFinite) ?? 0) / model.unit.bytes, yanchor: "bottom", yshift: 2 });
+    const end = (model.envelope.worst.findLast(Number.isFinite) ?? 0) / model.unit.bytes;
+    // Above the word in the corner, however low the line ends.
+    const above_px = model.emulated ? Math.max(0, WATERMARK_PX - (end / top) * main_px) : 0;
+    drawn.push({ ...plain, text: `rank ${model.envelope.worstRank}`, xref: "paper", x: 1, xanchor: "right", yref: "y", y: end, yanchor: "bottom", yshift: 2 + above_px });
   }
   return drawn;
 }

@@ -87,9 +87,14 @@ function higher(a, b) {
   return a >= b ? a : b;
 }
 
+/** Less of a device than this is no difference that a reader would act on. */
+const LEAST_DIFFERENCE = 0.025;
+
 /**
- * Ranks that stand out: more than three robust deviations below the median head-room.
- * @param {{rank: number, free: number}[]} ranks
+ * Ranks that stand out: more than three robust deviations below the median head-room, and by a part
+ * of the device that matters. Caches grow in large bites, so that most ranks may be alike to the byte
+ * and the deviation 0.
+ * @param {{rank: number, free: number, limit?: number | null}[]} ranks
  * @returns {Set<number>}
  */
 export function outliers(ranks) {
@@ -97,10 +102,10 @@ export function outliers(ranks) {
   if (frees.length < 4) return new Set();
   const median = frees[frees.length >> 1];
   const deviations = frees.map((free) => Math.abs(free - median)).sort((a, b) => a - b);
-  // 1.4826: the median deviation of a normal distribution in standard deviations. The floor keeps
-  // ranks that are all alike from being told apart by a few MiB.
-  const spread = Math.max(1.4826 * deviations[deviations.length >> 1], 0.005 * Math.abs(median));
-  return new Set(ranks.filter((one) => known(one.free) && median - one.free > 3 * spread).map((one) => one.rank));
+  // 1.4826: the median deviation of a normal distribution in standard deviations.
+  const spread = 1.4826 * deviations[deviations.length >> 1];
+  const floor = (/** @type {number | null | undefined} */ limit) => Math.max(LEAST_DIFFERENCE * (limit ?? 0), 0.015 * Math.abs(median));
+  return new Set(ranks.filter((one) => known(one.free) && median - one.free > Math.max(3 * spread, floor(one.limit))).map((one) => one.rank));
 }
 
 /**

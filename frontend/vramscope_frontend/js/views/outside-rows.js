@@ -14,7 +14,7 @@ import { exactBytes, inUnit, known, UNKNOWN } from "../format.js";
  * @returns {Line[]}
  */
 export function outsideLines(status, total) {
-  const parts = status?.outside ?? [];
+  const parts = (status?.outside ?? []).filter((part) => part.bytes > 0);
   if (parts.length === 0) return [];
   const named = parts.reduce((sum, part) => sum + part.bytes, 0);
   const rest = known(total) ? total - named : null;

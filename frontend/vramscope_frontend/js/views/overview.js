@@ -14,6 +14,7 @@ import { silence_s } from "../run-state.js";
 import { stepFacts } from "../run-summary.js";
 import { emptyTable, lastKnown, rowsBetween, takeRows, xAtTime } from "../series.js";
 import { showHappenings } from "./events.js";
+import { FindingsPanel } from "./findings.js";
 import { MemoryPanel } from "./memory-panel.js";
 import { panel } from "./parts.js";
 import { ReceiptPanel } from "./receipt.js";
@@ -35,12 +36,13 @@ export class Overview {
     session.selectRank(view.rank);
     this.stats = new Stats();
     this.receipt = new ReceiptPanel(session);
+    this.findings = new FindingsPanel();
     this.eventsBody = el("div", { class: "body" });
     this.todoBody = el("div", { class: "body" });
     this.todo = panel("What you could do", [], this.todoBody);
     this.memory = new MemoryPanel(view, (shown) => this.scene(shown), (changed) => this.viewChanged(changed));
     const all = el("a", { href: page.pathOf("commands") }, "All");
-    this.element = el("div", {}, this.stats.element, el("div", { class: "run-grid" }, this.memory.element, el("aside", { class: "rail", "aria-label": "Receipts, actions, events" }, this.receipt.element, this.todo, panel("Events", [el("div", { class: "controls" }, all)], this.eventsBody))));
+    this.element = el("div", {}, this.stats.element, el("div", { class: "run-grid" }, this.memory.element, el("aside", { class: "rail", "aria-label": "Receipts, findings, actions, events" }, this.receipt.element, this.findings.element, this.todo, panel("Events", [el("div", { class: "controls" }, all)], this.eventsBody))));
   }
 
   close() {
@@ -129,6 +131,7 @@ export class Overview {
     if (data?.loaded) this.memory.showSteps(!data.steps.isEmpty);
     this.memory.changed();
     this.receipt.update();
+    this.findings.update(session.store.state.findings, { now_ns: this.page.app.clock.now_ns(), many: run.world_size > 1 });
     this.showTodo(facts);
     const more = [...turnings(run), ...phaseHappenings(session.phases.of(this.shownRank ?? session.firstRank))];
     showHappenings(this.eventsBody, happenings(session.store.state.events, session.store.state.commands, run.world_size, more), 8);

@@ -2,11 +2,14 @@
 
 import { Heatmap } from "../charts/heatmap.js";
 import { readTokens } from "../charts/theme.js";
+import { RankPeaks } from "../data/rank-peaks.js";
 import { el, fillWhenChanged, setAttribute } from "../dom.js";
-import { clock, count, exactBytes, gib, gibChange, known, percent, plural, sizeText } from "../format.js";
+import { clock, count, gib, known, percent, plural, sizeText } from "../format.js";
+import { compareRows, median as medianOf, mostAbove } from "../rank-compare.js";
 import { isGone, lastWords, restartedAt, restartsText } from "../restarts.js";
 import { headroomSeverity } from "../run-state.js";
 import { dataTable, failedPart, panel, Segmented } from "./parts.js";
+import { compareParts } from "./rank-compare.js";
 
 /** @typedef {import("./run-page.js").RunPage} RunPage */
 /** @typedef {import("../ranks-model.js").RankRow} RankRow */
@@ -40,8 +43,9 @@ export class Ranks {
     this.heat = new Heatmap(() => this.heatModel(), { onPoint: (at, event) => this.point(at, event), onPick: (rank) => this.pick(rank), onError: (error) => this.problem.replaceChildren(failedPart("The chart library", error, () => location.reload())) });
     this.problem = el("div", {});
     this.compare = el("div", { class: "body compare" });
+    this.peaks = new RankPeaks(page.id, page.session.run?.started_ns ?? 0, () => page.changed());
     this.compareTitle = el("h2", {}, "Against the median");
-    this.look = el("div", { class: "body" });
+    this.look = el("div", { class: "body look" });
     this.act = el("div", { class: "body" });
     this.list = el("div", { class: "body rank-list", tabindex: 0 });
     this.legend = el("div", { class: "legend" });
@@ -60,6 +64,7 @@ export class Ranks {
 
   close() {
     this.heat.close();
+    this.peaks.close();
   }
 
   /** Ranks a command would go to; null for all. */
@@ -158,29 +163,25 @@ export class Ranks {
   /** @param {RankRow[]} rows */
   showCompare(rows) {
     const row = rows.find((one) => one.rank === this.pickedRank) ?? rows[0];
-    const peaks = rows.map((one) => one.peak).filter(known).sort((a, b) => a - b);
-    const median = peaks[peaks.length >> 1] ?? null;
-    const frees = rows.map((one) => one.free).filter(known).sort((a, b) => a - b);
-    const free = frees[frees.length >> 1] ?? null;
-    const limit = row.limit;
+    const median = medianOf(rows.map((one) => one.peak));
+    const free = medianOf(rows.map((one) => one.free));
     setAttribute(this.openLink, "href", `${this.page.pathOf("overview")}?rank=${row.rank}`);
     fillWhenChanged(this.openLink, String(row.rank), () => [`Open rank ${row.rank}`]);
     fillWhenChanged(this.compareTitle, String(row.rank), () => [`Rank ${row.rank} against the median`]);
-    fillWhenChanged(this.compare, [row.rank, row.peak, median, document.documentElement.dataset.theme].join("/"), () => {
-      const bar = (/** @type {string} */ name, /** @type {number | null} */ bytes) => {
-        const used = el("i", {});
-        used.style.width = known(bytes) && known(limit) ? `${Math.min(100, (bytes / limit) * 100)}%` : "0";
-        used.style.background = readTokens().category.tensors;
-        return el("div", { class: "bar-row" }, el("span", {}, name), el("div", { class: "bar", title: exactBytes(bytes) }, used));
-      };
-      const line = (/** @type {string} */ name, /** @type {number | null} */ a, /** @type {number | null} */ b) => {
-        const change = known(a) && known(b) ? b - a : null;
-        const large = known(change) && (Math.abs(change) > 5 * 2 ** 30 || (known(limit) && Math.abs(change) > 0.05 * limit));
-        const bad = large && (name === "Head-room" ? change < 0 : change > 0);
-        return [name, gib(a), gib(b), el("span", { class: bad ? "crit" : null }, bad ? el("b", {}, gibChange(change)) : gibChange(change))];
-      };
-      return [el("div", { class: "bars" }, bar(`rank ${row.rank}`, row.peak), bar("median", median)), dataTable(["GiB at peak", ">Median", `>Rank ${row.rank}`, ">Difference"], [line("Used on the device", median, row.peak), line("Head-room", free, row.free)], "Comparison with the median")];
-    });
+    this.peaks.refresh(rows.map((one) => one.info));
+    const own = this.peaks.peaks.get(row.rank);
+    fillWhenChanged(this.compare, [row.rank, row.peak, median, this.peaks.version, document.documentElement.dataset.theme].join("/"), () =>
+      compareParts({ rank: row.rank, step: own?.step ?? null, rows: this.compareRows(row), median: { used: median, free }, own: { used: row.peak, free: row.free }, limit: row.limit }));
+  }
+
+  /**
+   * A rank beside the median by category; empty as long as too few ranks are known.
+   * @param {RankRow} row
+   */
+  compareRows(row) {
+    const { peaks } = this.peaks;
+    const own = peaks.get(row.rank);
+    return own && peaks.size * 2 > this.rows.length ? compareRows(own.state, [...peaks.values()].map((one) => one.state), row.limit) : [];
   }
 
   /** @param {RankRow[]} rows */
@@ -189,11 +190,12 @@ export class Ranks {
     // Who is gone comes first: head-room of a process that is no more is only what it had.
     const shown = [...bad].sort((a, b) => Number(isGone(b.info)) - Number(isGone(a.info))).slice(0, 8);
     const rest = rows.filter((row) => !shown.includes(row)).map((row) => row.free).filter(known);
-    fillWhenChanged(this.look, JSON.stringify(shown.map((row) => [row.rank, gib(row.free), row.info.state])) + rest.length, () => {
+    fillWhenChanged(this.look, JSON.stringify(shown.map((row) => [row.rank, gib(row.free), row.info.state])) + rest.length + "/" + this.peaks.version, () => {
       if (shown.length === 0) return [el("p", { class: "empty-line" }, `None: all ${rows.length} ranks are live, above 5 % of head-room and within 3 deviations of the median.`)];
       const lines = shown.map((row) => {
         const severity = headroomSeverity(row.free, row.limit);
-        const why = row.info.state !== "live" ? lastWords(row.info) : row.isOutlier ? "less than the others" : "little left";
+        const more = mostAbove(this.compareRows(row));
+        const why = row.info.state !== "live" ? lastWords(row.info) : more ? `${more.layer.name.split(/ and |, /)[0]} +${sizeText(more.change)}` : row.isOutlier ? "less than the others" : "little left";
         return [el("span", { class: severity === "crit" ? "crit" : "warn" }, `${isGone(row.info) ? "✕" : "▲"} ${row.rank}`), `${row.info.host}:${row.info.local_rank}`, el("b", {}, sizeText(row.free)), why];
       });
       if (rest.length) lines.push([`${rest.length} others`, "", `${gib(Math.min(...rest))} to ${gib(Math.max(...rest))}`, ""]);
