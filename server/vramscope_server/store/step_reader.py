@@ -31,10 +31,10 @@ MAX_ROWS: Final = 100_000
 
 _STEP_KIND: BatchKind = "step"
 _PEAKS = (
-    ("reserved_bytes.all.peak", "reserved_bytes.all.current"),
-    ("allocated_bytes.all.peak", "allocated_bytes.all.current"),
+    ("step.peak_reserved_bytes", "reserved_bytes.all.peak", "reserved_bytes.all.current"),
+    ("step.peak_allocated_bytes", "allocated_bytes.all.peak", "allocated_bytes.all.current"),
 )
-"""What a thinned-out answer must keep the highest row of; the first that exists of each."""
+"""What a thinned-out answer must keep the highest row of; of each the first that a row knows."""
 
 
 @dataclass(frozen=True)
@@ -240,8 +240,17 @@ def _wanted_rows(
     if points is None:
         return positions
     peaks = [
-        next((columns[name][positions] for name in names if name in columns), None)
+        _first_known([columns[name][positions] for name in names if name in columns])
         for names in _PEAKS
+        if any(name in columns for name in names)
     ]
-    chosen = peak_rows([peak for peak in peaks if peak is not None], len(positions), max(1, points))
-    return positions[chosen]
+    return positions[peak_rows(peaks, len(positions), max(1, points))]
+
+
+def _first_known(choices: Sequence[Column]) -> Column:
+    """Row by row the first value that is known: not every life of a rank tells the same."""
+    best, *others = choices
+    for other in others:
+        is_unknown = best == UNKNOWN if best.dtype.kind == "i" else np.isnan(best)
+        best = np.where(is_unknown, other, best)
+    return best

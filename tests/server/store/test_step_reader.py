@@ -121,6 +121,36 @@ def test_fewer_points_keep_the_peaks_and_invent_nothing(store: Store, points: in
     np.testing.assert_array_equal(steps.time_ns, COLUMNS["time_ns"][rows])
 
 
+def test_fewer_points_keep_the_exact_peaks_of_steps_where_they_are_known(tmp_path: Path) -> None:
+    exact = [
+        Field("step.peak_allocated_bytes", "q", "B"),
+        Field("category.buffers_bytes", "q", "B"),
+    ]
+    fields = [*FIELDS, *exact]
+    columns = step_columns(1, 300, START_NS, 3)
+    # The job's own peaks stand still: they cannot tell one step from another.
+    columns["reserved_bytes.all.peak"] = np.full(300, 2**34)
+    columns["allocated_bytes.all.peak"] = np.full(300, 2**33)
+    peaks = np.full(300, UNKNOWN)
+    peaks[100:] = 2**30 + np.arange(200) % 7
+    peaks[222] = 2**31
+    columns |= {"step.peak_allocated_bytes": peaks, "category.buffers_bytes": peaks}
+    store = open_store(tmp_path)
+    commits = Commits()
+    store.start(commits.on_commit, commits.on_stream_failed)
+    register_stream(store, registration("stream-a"))
+    batches = list(made_batches(columns, rows=50, kind="step", fields=fields))
+    for batch in batches:
+        assert store.submit(submission_of("stream-a", batch, ColumnLayout(fields)))
+    commits.wait_for_ack("stream-a", len(batches))
+    late = store.steps("run-a", 0, ["step.peak_allocated_bytes"], start=101, points=2)
+    early = store.steps("run-a", 0, ["step.peak_allocated_bytes", "never"], end=100, points=2)
+    store.close()
+    assert 223 in late.step
+    assert late.columns["step.peak_allocated_bytes"].max() == 2**31
+    assert 0 < len(early.step) <= 2
+
+
 def test_an_answer_without_points_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_reader, "MAX_ROWS", 500)
     with pytest.raises(VramscopeError, match="at most 500 steps, got one of 600") as refused:
