@@ -63,7 +63,7 @@ class Lifetimes:
 def lifetimes_of(snapshot: Snapshot, device: int) -> Lifetimes:
     """The blocks of one device: those of its trace, and those that only its segments know."""
     trace = snapshot.traces[device] if device < len(snapshot.traces) else None
-    traced = _nothing(0) if trace is None or not len(trace) else _paired(trace)
+    traced = _nothing(0) if trace is None or not len(trace) else _paired(snapshot, trace)
     return _with_the_end(snapshot, device, traced, trace)
 
 
@@ -74,7 +74,7 @@ def _nothing(entries: int) -> Lifetimes:
     )
 
 
-def _paired(trace: Trace) -> Lifetimes:
+def _paired(snapshot: Snapshot, trace: Trace) -> Lifetimes:
     """Each alloc with the frees that follow at its address, and the frees without one."""
     entries = np.flatnonzero(np.isin(trace.action, _OF_BLOCKS))
     if not len(entries):
@@ -90,10 +90,11 @@ def _paired(trace: Trace) -> Lifetimes:
     is_traced = action[begins] == Action.ALLOC
     freed = _first_of(action == Action.FREE_REQUESTED, row, entries, len(first), len(trace))
     completed = _first_of(action == Action.FREE_COMPLETED, row, entries, len(first), len(trace))
-    # Recorded without one of the two kinds: they follow each other at once, but for streams.
-    kinds = set(np.unique(action).tolist())
-    if Action.FREE_COMPLETED not in kinds:
-        completed = freed
+    if not (action == Action.FREE_COMPLETED).any():
+        # Recorded without this kind: it follows the request at once, but for what still waits.
+        pending = snapshot.blocks.state == BlockState.ACTIVE_PENDING_FREE
+        waits = np.isin(address[begins], snapshot.blocks.address[pending])
+        completed = np.where(waits, completed, freed)
     born = np.where(is_traced, first, BEFORE)
     # Its free was requested before the first entry.
     waited = ~is_traced & (freed > completed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from vramscope_analysis.moments.step_ends import (
 )
 from vramscope_analysis.snapshot import Action, Snapshot, Trace
 
+MOST_FAILURES: Final = 100
 _SIGNS = {
     Action.SEGMENT_ALLOC: 1,
     Action.SEGMENT_MAP: 1,
@@ -116,7 +118,7 @@ class RecordedMemory:
 
     @cached_property
     def _sources(self) -> tuple[NDArray[np.int32], list[Source]]:
-        starts = optimizer_starts(self.scopes)
+        starts = optimizer_starts(self.scopes) or [end.time_us for end in self.step_ends]
         return sources_of(self.lifetimes, self.trace, self.names, self.time_us, starts)
 
     @property
@@ -159,6 +161,14 @@ class RecordedMemory:
             changes[1:] = signs[self.trace.action] * self.trace.size
         changes[0] = max(held - int(changes.sum()), 0)
         return np.cumsum(changes)
+
+    @cached_property
+    def out_of_memory(self) -> list[tuple[int, int]]:
+        """Entries at which a request was refused, and its bytes; of many the last."""
+        if self.trace is None:
+            return []
+        entries = np.flatnonzero(self.trace.action == Action.OOM)[-MOST_FAILURES:]
+        return list(zip(entries.tolist(), self.trace.size[entries].tolist(), strict=True))
 
     @cached_property
     def peak_moment(self) -> int:

@@ -55,8 +55,8 @@ def sources_of(
         trace: their entries.
         names: of the stacks.
         time_us: of each entry, never falling.
-        optimizer_starts: when each step of an optimizer began: tells gradients from the rest of
-            the backward pass.
+        optimizer_starts: when each step of an optimizer began, or ended if that is all there is:
+            tells gradients from the rest of the backward pass.
     """
     index = np.full(len(lifetimes), -1, np.int32)
     by_key: dict[object, int] = {}
@@ -81,7 +81,18 @@ def sources_of(
     without = np.flatnonzero(index < 0)
     metadata = _forward_lines(trace, lifetimes, without)
     has_stacks = bool((index >= 0).any())
-    kinds = _without_stack(lifetimes, without, time_us, optimizer_starts, has_stacks=has_stacks)
+    stays = _stays(lifetimes, time_us, optimizer_starts)
+    for place, made in enumerate(list(sources)):
+        if made.category == Category.BACKWARD:
+            kept = np.flatnonzero((index == place) & stays)
+            if len(kept):
+                grown = replace(made, label=f"{made.line} › gradients", category=Category.GRADIENTS)
+                index[kept] = source((made.frames, grown.label, grown.category), grown)
+    born = lifetimes.born[without]
+    kinds = np.full(len(without), int(Category.UNKNOWN))
+    if has_stacks:
+        kinds[born >= 0] = Category.BACKWARD
+        kinds[(born >= 0) & stays[without]] = Category.GRADIENTS
     for row, kind in zip(without.tolist(), kinds.tolist(), strict=True):
         category = Category(kind)
         text = metadata.get(row)
@@ -131,29 +142,18 @@ def _forward_lines(
     return {row: trace.texts[text] for row, text in chosen}
 
 
-def _without_stack(
-    lifetimes: Lifetimes,
-    rows: NDArray[np.intp],
-    time_us: NDArray[np.int64],
-    optimizer_starts: list[int],
-    *,
-    has_stacks: bool,
-) -> NDArray[np.int64]:
-    """Categories of blocks without a Python stack."""
-    kinds = np.full(len(rows), int(Category.UNKNOWN))
-    born = lifetimes.born[rows]
-    if not has_stacks or not len(time_us):
-        return kinds
-    kinds[born >= 0] = Category.BACKWARD
-    if not optimizer_starts:
-        return kinds
-    # The first entry at which the next step of the optimizer has begun.
-    starts = np.searchsorted(time_us, np.sort(np.array(optimizer_starts)), side="left")
-    following = np.searchsorted(starts, born, side="right")
-    begins = np.append(starts, lifetimes.entries)[following]
-    outlives = (lifetimes.completed[rows] > begins) & (begins < lifetimes.entries)
-    kinds[(born >= 0) & outlives] = Category.GRADIENTS
-    return kinds
+def _stays(
+    lifetimes: Lifetimes, time_us: NDArray[np.int64], until_us: list[int]
+) -> NDArray[np.bool_]:
+    """Which blocks are still live at the first of these times after they were allocated."""
+    if not until_us or not len(time_us):
+        return np.zeros(len(lifetimes), np.bool_)
+    # The first entry that comes after each time.
+    starts = np.searchsorted(time_us, np.sort(np.array(until_us)), side="left")
+    following = np.searchsorted(starts, lifetimes.born, side="right")
+    begins = np.append(starts, lifetimes.entries + 1)[following]
+    stays: NDArray[np.bool_] = lifetimes.completed >= begins
+    return stays
 
 
 def _told_apart(sources: list[Source], names: StackNames) -> list[Source]:

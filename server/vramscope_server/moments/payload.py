@@ -56,6 +56,10 @@ def timeline_payload(memory: RecordedMemory, timeline: Timeline, by: By) -> dict
         ],
         "bytes": timeline.bytes.tolist(),
         "window_peak": timeline.peak,
+        "ooms": [
+            {"x": int(memory.time_us[i]) if timeline.unit == "us" else i, "moment": i, "size": size}
+            for i, size in memory.out_of_memory
+        ],
         "steps": [
             {
                 "x": place(end.time_us, end.moment),
