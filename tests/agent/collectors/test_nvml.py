@@ -233,3 +233,45 @@ def test_the_driver_tells_its_version() -> None:
     assert device.driver_version() == ""
     device.select(0)
     assert device.driver_version() == "580.1"
+
+
+def test_the_list_of_processes_is_kept_with_what_pytorch_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nvml_module, "_sees_every_process", lambda: True)
+    processes = [(OWN, 700), (OTHER, None)]
+    fake = FakeNvml({"uuid": "GPU-0", "processes": processes})
+    clock = FakeClock()
+    monitor = NvmlMonitor(NvmlLibrary(Notices(), lambda: fake), clock, {})
+    assert monitor.last_listing().processes is None
+    monitor.select(0)
+    monitor.read(reserved_bytes=500)
+    listing = monitor.last_listing()
+    assert (listing.own_bytes, listing.outside_bytes) == (700, 200)
+    assert listing.processes == ((OWN, 700), (OTHER, None))
+
+    # At once when PyTorch's share has changed: the difference is of one moment.
+    processes[0] = (OWN, 900)
+    monitor.read(reserved_bytes=500)
+    assert monitor.last_listing() is listing
+    monitor.read(reserved_bytes=650)
+    assert monitor.last_listing().outside_bytes == 250
+
+    # The whole sentinel, and numbers of another pid namespace, say nothing.
+    processes[0] = (OWN, (1 << 64) - 1)
+    monitor.read(reserved_bytes=651)
+    assert monitor.last_listing().outside_bytes == UNKNOWN
+    processes[0] = (OWN, 100)
+    monitor.read(reserved_bytes=652)
+    assert monitor.last_listing().outside_bytes == UNKNOWN
+    assert monitor.last_listing().processes is None
+
+
+def test_in_a_container_only_this_process_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml_module, "_sees_every_process", lambda: False)
+    fake = FakeNvml({"uuid": "GPU-0", "processes": [(OWN, 700), (OTHER, 5)]})
+    monitor = NvmlMonitor(NvmlLibrary(Notices(), lambda: fake), FakeClock(), {})
+    monitor.select(0)
+    monitor.read(reserved_bytes=500)
+    assert monitor.last_listing().outside_bytes == 200
+    assert monitor.last_listing().processes is None
