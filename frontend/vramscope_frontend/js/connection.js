@@ -6,7 +6,7 @@ import { Socket } from "./socket.js";
 /** @typedef {import("./messages.js").LiveHello} LiveHello */
 /** @typedef {import("./messages.js").ErrorBody} ErrorBody */
 /** @typedef {import("./socket.js").Link} Link */
-/** @typedef {{type: "subscribe_runs"} | {type: "subscribe_run", run: string, fields: string[], ranks: number[] | null}} Wish */
+/** @typedef {{type: "subscribe_runs"} | {type: "subscribe_run", run: string, fields: string[], ranks: number[] | null, map?: number}} Wish */
 
 /**
  * @typedef {object} Follower

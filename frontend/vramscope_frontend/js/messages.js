@@ -31,7 +31,7 @@
 
 /**
  * Payload of a subscription, told apart by `kind`. Kinds that are not listed are ignored.
- * @typedef {RunsEvent | RunChanged | SamplesEvent | StepsEvent | MarkEvent | CommandEvent | StatusEvent | FindingEvent | SnapshotEvent} LiveEvent
+ * @typedef {RunsEvent | RunChanged | SamplesEvent | StepsEvent | MarkEvent | CommandEvent | StatusEvent | FindingEvent | SnapshotEvent | MapEvent} LiveEvent
  */
 /** @typedef {{kind: "runs", runs: Run[]}} RunsEvent */
 /** @typedef {{kind: "run", run: Run}} RunChanged */
@@ -42,6 +42,7 @@
 /** @typedef {{kind: "command", command: Command}} CommandEvent */
 /** @typedef {{kind: "status", rank: number, status: AgentStatus}} StatusEvent */
 /** @typedef {{kind: "finding", finding: Finding}} FindingEvent */
+/** @typedef {{kind: "map"} & MapFrame} MapEvent */
 
 /** @typedef {Record<string, (number | null)[]>} Columns */
 /** @typedef {"live" | "ended" | "lost"} RunState */

@@ -29,6 +29,7 @@ import { VerdictView } from "./verdict.js";
  * @property {() => void} update
  * @property {() => void} close
  * @property {import("../verdict.js").Verdict | null} [verdict]
+ * @property {string | null} [pillNote]  what the pill says besides, while the run is live
  * @property {(key: string) => boolean} [onKey]
  * @property {() => void} [themeChanged]
  */
@@ -128,6 +129,8 @@ export class RunPage {
     this.summary = run ? summarize(run, shown, session.rankData, session.matrix) : null;
     const viewOnly = run ? this.viewOnly(run) : null;
     this.pill = pillOf({ run, link: app.link, now_ns: app.clock.now_ns(), monotonic_ms: performance.now(), rate_hz: this.summary?.rate_hz ?? null, mayControl: viewOnly === null });
+    const note = this.view?.pillNote;
+    if (note && this.pill.state === "live") this.pill.text += ` · ${note}`;
     // A run that could not be read is not being read any more: the page says why instead.
     app.shell.showPill(!run && error && this.pill.state === "loading" ? null : this.pill);
     app.shell.showPath(run?.name ?? this.id);
@@ -192,11 +195,12 @@ export class RunPage {
     tabs.hidden = false;
     const commands = this.session.store.state.commands.filter((command) => !command.dry_run).length;
     const many = (run?.world_size ?? 1) > 1;
+    const snapshots = this.session.snapshots?.length ?? null;
     const page = this.pageName === "snapshot" ? "snapshots" : this.pageName;
-    fillWhenChanged(tabs, `${this.id}/${page}/${run?.world_size}/${commands}`, () => {
+    fillWhenChanged(tabs, `${this.id}/${page}/${run?.world_size}/${commands}/${snapshots}`, () => {
       const tab = (/** @type {PageName} */ name, /** @type {string} */ text, /** @type {number | null} */ amount) =>
         el("a", { href: this.pathOf(name), "aria-current": page === name ? "page" : null }, text, known(amount) ? el("span", { class: "count" }, String(amount)) : null);
-      return [tab("overview", "Overview", null), many && tab("ranks", "Ranks", run?.world_size ?? null), tab("map", "Map", null), tab("snapshots", "Snapshots", null), tab("commands", "Commands", commands), tab("about", "About", null), this.actions.element];
+      return [tab("overview", "Overview", null), many && tab("ranks", "Ranks", run?.world_size ?? null), tab("map", "Map", null), tab("snapshots", "Snapshots", snapshots), tab("commands", "Commands", commands), tab("about", "About", null), this.actions.element];
     });
   }
 
