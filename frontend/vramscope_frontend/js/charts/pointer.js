@@ -1,4 +1,4 @@
-// Pointer gestures over the timeline: point, drag a range, pan, wheel, back.
+// Pointer gestures over a chart along time: point, drag a range, pan, wheel, back.
 
 /**
  * @typedef {object} Gestures
@@ -13,7 +13,17 @@
 const LEAST_DRAG_PX = 5;
 
 /**
- * @param {import("./timeline.js").Timeline} timeline
+ * What gestures need of a chart.
+ * @typedef {object} PointedChart
+ * @property {HTMLElement} surface where the pointer is heard
+ * @property {HTMLElement} host
+ * @property {HTMLElement} brush
+ * @property {{left: number, width: number, top: number, height: number}} geometry
+ * @property {(px: number) => number} xAt
+ */
+
+/**
+ * @param {PointedChart} timeline
  * @param {Gestures} gestures
  * @returns {() => void} detach
  */

@@ -3,7 +3,7 @@
 
 import { el, setAttribute } from "../dom.js";
 import { reasonNotToAct } from "../run-state.js";
-import { CATALOGUE } from "./catalogue.js";
+import { CATALOGUE, commandEntry } from "./catalogue.js";
 
 /** @typedef {import("../messages.js").Run} Run */
 /** @typedef {import("../socket.js").Link} Link */
@@ -68,16 +68,27 @@ export class Actions {
   }
 
   /**
+   * Why a command cannot be sent now; null when it can.
+   * @param {string} name
+   * @param {Run | null} run
+   * @param {Link} link
+   * @param {string[]} scopes
+   */
+  reasonOf(name, run, link, scopes) {
+    return reasonNotToAct({ run, link, scopes, command: name, needsControl: commandEntry(name)?.needsControl ?? true });
+  }
+
+  /**
    * @param {Run | null} run
    * @param {Link} link
    * @param {string[]} scopes
    */
   update(run, link, scopes) {
-    const reasonOf = (/** @type {import("./catalogue.js").CommandEntry} */ entry) => reasonNotToAct({ run, link, scopes, command: entry.name, needsControl: entry.needsControl });
+    const reasonOf = (/** @type {import("./catalogue.js").CommandEntry} */ entry) => this.reasonOf(entry.name, run, link, scopes);
     const reason = reasonOf(/** @type {any} */ (CATALOGUE[0]));
     this.free.disabled = reason !== null;
     setAttribute(this.free, "title", reason ?? "Dry run first; nothing is changed yet (e)");
-    const whyNot = reasonOf(/** @type {any} */ (CATALOGUE.find((entry) => entry.name === "snapshot")));
+    const whyNot = this.reasonOf("snapshot", run, link, scopes);
     this.snapshot.disabled = whyNot !== null;
     setAttribute(this.snapshot, "title", whyNot ?? "What it costs comes first; nothing is done yet (s)");
     for (const item of this.items) {

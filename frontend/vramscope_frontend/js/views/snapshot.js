@@ -1,21 +1,346 @@
 // One snapshot: who holds the memory at that moment?
 
-import { el, fillWhenChanged } from "../dom.js";
-import { panel } from "./parts.js";
+import { api, ApiError } from "../api.js";
+import { el } from "../dom.js";
+import { plural } from "../format.js";
+import { momentSecond, momentSentence } from "../snapshots/moment-verdict.js";
+import { explorerFromQuery, queryFromExplorer, shifted, zoomed } from "../snapshots/explorer-view.js";
+import { firstRange, highestIn, indexOfMoment, lastBefore, stepIndexAt, stepRange } from "../snapshots/recording-steps.js";
+import { stateText } from "../snapshots/snapshot-words.js";
+import { GrowthPanel } from "./growth-panel.js";
+import { HeldPanel } from "./held-panel.js";
+import { RecordingPanel } from "./recording-panel.js";
 
 /** @typedef {import("./run-page.js").RunPage} RunPage */
+/** @typedef {import("../snapshots/explorer-view.js").ExplorerView} ExplorerView */
+/** @typedef {import("../messages.js").RecordingTimeline} RecordingTimeline */
+
+const SETTLED_MS = 80;
+const ZOOMED_MS = 120;
 
 export class Snapshot {
   /** @param {RunPage} page */
   constructor(page) {
     this.page = page;
-    this.body = el("div", { class: "body" });
-    this.element = panel("Live memory", [], this.body);
+    this.id = page.snapshot ?? "";
+    this.view = explorerFromQuery(page.app.router.place.view);
+    /** @type {import("../messages.js").SnapshotInfo | null} */
+    this.info = null;
+    /** @type {RecordingTimeline | null} */
+    this.timeline = null;
+    /** @type {import("../messages.js").MomentPayload | null} */
+    this.moment = null;
+    /** @type {Error | null} */
+    this.error = null;
+    /** @type {Error | null} */
+    this.momentError = null;
+    /** @type {[number, number]} */
+    this.whole = [0, 1];
+    /** @type {[number, number] | null} */
+    this.first = null;
+    /** @type {[number, number][]} */
+    this.before = [];
+    this.heard = page.session.snapshotNews;
+    /** What the next timeline is to put the cursor on: the highest moment of a range. */
+    /** @type {[number, number] | null} */
+    this.wantedRange = null;
+    this.asking = new AbortController();
+    this.askingMoment = new AbortController();
+    this.timers = { moment: 0, timeline: 0 };
+    this.growth = new GrowthPanel(this);
+    this.recording = new RecordingPanel(this);
+    this.held = new HeldPanel(this);
+    const back = el("p", { class: "crumb" }, el("a", { href: page.pathOf("snapshots") }, "All snapshots of this run"));
+    this.element = el("div", { class: "rail one" }, this.recording.element, this.growth.element, this.held.element, back);
+    void this.open();
   }
 
-  close() {}
+  close() {
+    clearTimeout(this.timers.moment);
+    clearTimeout(this.timers.timeline);
+    this.asking.abort();
+    this.askingMoment.abort();
+    this.growth.close();
+    this.recording.close();
+    this.held.close();
+  }
+
+  get pickleAddress() {
+    return api.pickleAddress(this.id);
+  }
+
+  get facts() {
+    return this.timeline ?? this.moment;
+  }
+
+  /** @returns {[number, number]} */
+  get range() {
+    return this.view.range ?? this.first ?? this.whole;
+  }
+
+  /** Times count from the begin of what is shown at first, or of the recording. */
+  get origin() {
+    return this.first && this.range[0] >= this.first[0] ? this.first[0] : this.whole[0];
+  }
+
+  get cursorMoment() {
+    return this.view.at ?? this.timeline?.window_peak ?? this.facts?.peak ?? -1;
+  }
+
+  get cursorIndex() {
+    return this.timeline ? indexOfMoment(this.timeline.moments, this.cursorMoment) : 0;
+  }
+
+  get cursorX() {
+    return this.timeline && this.timeline.x.length ? this.timeline.x[this.cursorIndex] : null;
+  }
+
+  /** @returns {import("../verdict.js").Verdict | null} */
+  get verdict() {
+    const { info, moment, error } = this;
+    if (info && info.state !== "complete") {
+      const isComing = info.state === "receiving";
+      return { severity: isComing ? "quiet" : "warn", key: `snapshot-${info.state}`, sentence: isComing ? "This snapshot is still arriving." : "This snapshot did not arrive whole.", second: stateText(info) ?? "" };
+    }
+    if (error) return { severity: "warn", key: "snapshot-error", sentence: error instanceof ApiError && error.status === 404 ? "There is no such snapshot." : "This snapshot cannot be opened.", second: error.message };
+    if (!info || !moment) return { severity: "quiet", key: "snapshot-opening", sentence: "Opening the snapshot…", second: "It is read once; what is asked about it then comes at once." };
+    return { severity: "info", key: `snapshot-${moment.moment}`, sentence: momentSentence(moment), second: momentSecond(info, moment, this.shownText()) };
+  }
+
+  shownText() {
+    const { timeline } = this;
+    if (!timeline || !timeline.has_history) return "";
+    const [from, to] = this.range;
+    if (from <= this.whole[0] && to >= this.whole[1]) return "all of it shown";
+    const seen = timeline.steps.filter((step) => step.x > from && step.x <= to).length;
+    const isTail = to >= this.whole[1];
+    const last = timeline.steps.at(-1)?.x ?? 0;
+    const goesOn = isTail && this.whole[1] - last > 0.02 * (to - from) ? " and what followed" : "";
+    return seen > 0 ? `${isTail ? "the last " : ""}${plural(seen, "step")}${goesOn} shown` : "a part of it shown";
+  }
+
+  async open() {
+    this.error = null;
+    try {
+      this.info = await api.snapshot(this.id, this.asking.signal);
+      if (this.info.state === "complete") await this.openRecording();
+    } catch (error) {
+      if (this.asking.signal.aborted) return;
+      this.error = /** @type {Error} */ (error);
+    }
+    this.page.changed();
+  }
+
+  async openRecording() {
+    const { by, device } = this.view;
+    const whole = await api.timeline(this.id, { by, device }, this.asking.signal);
+    this.whole = [whole.start, Math.max(whole.end_x, whole.start + 1)];
+    this.first = firstRange(whole.steps, this.whole);
+    this.timeline = whole;
+    if (whole.has_history && (this.view.range || this.first)) await this.askTimeline();
+    await this.loadMoment();
+  }
+
+  reload() {
+    this.asking.abort();
+    this.asking = new AbortController();
+    void this.open();
+  }
+
+  /** Ask for the window that is shown; the data there are stay until the answer is here. */
+  async askTimeline() {
+    const { by, device } = this.view;
+    const [start, end] = this.range;
+    this.timeline = await api.timeline(this.id, { by, device, start, end }, this.asking.signal);
+    if (this.wantedRange) {
+      const index = highestIn(this.timeline, this.wantedRange);
+      if (index >= 0) this.view = { ...this.view, at: this.timeline.moments[index] };
+      this.wantedRange = null;
+    }
+  }
+
+  async loadTimeline() {
+    this.asking.abort();
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    try {
+      await this.askTimeline();
+      this.error = null;
+      await this.loadMoment();
+    } catch (error) {
+      if (signal.aborted) return;
+      this.error = /** @type {Error} */ (error);
+    }
+    this.page.changed();
+    this.recording.chart.invalidate();
+  }
+
+  async loadMoment() {
+    this.askingMoment.abort();
+    this.askingMoment = new AbortController();
+    const { signal } = this.askingMoment;
+    const at = this.facts?.has_history === false ? "end" : String(this.cursorMoment);
+    try {
+      const before = this.moment;
+      this.moment = await api.moment(this.id, { at, fold: String(this.view.fold), device: this.view.device }, signal);
+      this.momentError = null;
+      this.held.momentChanged(before, this.moment);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.momentError = /** @type {Error} */ (error);
+    }
+    this.page.changed();
+    this.recording.chart.invalidate();
+  }
+
+  /** @param {Partial<ExplorerView>} changes */
+  setView(changes) {
+    const before = this.view;
+    this.view = { ...before, ...changes };
+    this.page.app.router.note(queryFromExplorer(this.view));
+    const ranged = before.range?.join() !== this.view.range?.join();
+    if (before.by !== this.view.by) void this.loadTimeline();
+    else if (ranged) {
+      clearTimeout(this.timers.timeline);
+      this.timers.timeline = window.setTimeout(() => void this.loadTimeline(), ZOOMED_MS);
+    }
+    if (before.at !== this.view.at || before.fold !== this.view.fold) {
+      clearTimeout(this.timers.moment);
+      this.timers.moment = window.setTimeout(() => void this.loadMoment(), SETTLED_MS);
+      this.growth.cursorMoved();
+    }
+    if (this.view.drawn === "icicle") this.held.icicle.invalidate();
+    this.recording.chart.invalidate();
+    this.update();
+  }
+
+  /** @param {number} device */
+  setDevice(device) {
+    this.view = { ...this.view, device, range: null, at: null };
+    this.page.app.router.note(queryFromExplorer(this.view));
+    this.before = [];
+    this.moment = null;
+    this.reload();
+  }
+
+  /** @param {number} x */
+  setCursor(x) {
+    if (this.timeline) this.setView({ at: this.timeline.moments[lastBefore(this.timeline.x, x)] });
+  }
+
+  /** @param {number} by */
+  moveCursor(by) {
+    if (!this.timeline) return;
+    const index = Math.min(this.timeline.moments.length - 1, Math.max(0, this.cursorIndex + by));
+    this.setView({ at: this.timeline.moments[index] });
+  }
+
+  /** @param {-1 | 1} by */
+  moveStep(by) {
+    const { timeline } = this;
+    if (!timeline || this.cursorX === null || timeline.steps.length === 0) return;
+    const index = stepIndexAt(timeline.steps, this.cursorX) + by;
+    if (index < 0 || index > timeline.steps.length) return;
+    const wanted = stepRange(timeline.steps, index, this.whole);
+    const [from, to] = this.range;
+    if (wanted[0] >= from && wanted[1] <= to) {
+      const best = highestIn(timeline, wanted);
+      if (best >= 0) this.setView({ at: timeline.moments[best] });
+      return;
+    }
+    this.wantedRange = wanted;
+    const delta = wanted[0] < from ? wanted[0] - from : wanted[1] - to;
+    const span = Math.max(to - from, wanted[1] - wanted[0]);
+    this.zoomTo(shifted([from, from + span], wanted[0] < from ? delta : delta - (span - (to - from)), this.whole));
+  }
+
+  goToPeak() {
+    const { timeline } = this;
+    if (!timeline) return;
+    if (timeline.moments.includes(timeline.peak)) this.setView({ at: timeline.peak });
+    else {
+      this.setView({ at: timeline.peak });
+      this.showWhole();
+    }
+  }
+
+  /** @param {[number, number]} range */
+  zoomTo(range) {
+    this.before = [...this.before, this.range].slice(-50);
+    this.setView({ range: this.clamped(range) });
+  }
+
+  /**
+   * @param {[number, number]} range
+   * @returns {[number, number]}
+   */
+  clamped([from, to]) {
+    const least = this.timeline?.unit === "entry" ? 8 : 50;
+    return zoomed([from, Math.max(to, from + 1)], 1, from, this.whole, least);
+  }
+
+  /**
+   * @param {number} factor
+   * @param {number} at
+   */
+  zoomBy(factor, at) {
+    const least = this.timeline?.unit === "entry" ? 8 : 50;
+    this.before = [...this.before, this.range].slice(-50);
+    this.setView({ range: zoomed(this.range, factor, at, this.whole, least) });
+  }
+
+  /** @param {number} delta */
+  pan(delta) {
+    this.setView({ range: shifted(this.range, delta, this.whole) });
+  }
+
+  showWhole() {
+    if (this.range.join() !== this.whole.join()) this.zoomTo(this.whole);
+  }
+
+  goBack() {
+    const range = this.before.pop();
+    if (range) this.setView({ range });
+    else this.setView({ range: null });
+  }
+
+  /** @param {string} key */
+  onKey(key) {
+    const middle = (this.range[0] + this.range[1]) / 2;
+    /** @type {Record<string, () => void>} */
+    const keys = {
+      ArrowLeft: () => this.moveCursor(-1),
+      ArrowRight: () => this.moveCursor(1),
+      "Shift+ArrowLeft": () => this.moveCursor(-10),
+      "Shift+ArrowRight": () => this.moveCursor(10),
+      "[": () => this.moveStep(-1),
+      "]": () => this.moveStep(1),
+      "+": () => this.zoomBy(0.5, this.cursorX ?? middle),
+      "=": () => this.zoomBy(0.5, this.cursorX ?? middle),
+      "-": () => this.zoomBy(2, this.cursorX ?? middle),
+      0: () => this.showWhole(),
+      p: () => this.goToPeak(),
+      l: () => this.setView({ drawn: this.view.drawn === "icicle" ? "table" : "icicle" }),
+      Backspace: () => this.goBack(),
+    };
+    if (key === "Escape") return this.held.up();
+    if (!keys[key] || !this.timeline?.has_history) return false;
+    keys[key]();
+    return true;
+  }
+
+  themeChanged() {
+    this.recording.chart.invalidate();
+    this.held.icicle.invalidate();
+  }
 
   update() {
-    fillWhenChanged(this.body, this.page.snapshot ?? "", () => [el("a", { href: this.page.pathOf("snapshots") }, "All snapshots of this run")]);
+    if (this.page.session.snapshotNews !== this.heard) {
+      this.heard = this.page.session.snapshotNews;
+      if (this.info && this.info.state !== "complete") this.reload();
+    }
+    this.recording.update();
+    this.growth.update();
+    this.held.update();
   }
 }
