@@ -28,10 +28,14 @@ from vramscope_protocol.messages import (
     Field,
     FieldTable,
     Goodbye,
+    Message,
     RankInfo,
     Register,
     RunInfo,
     ServerMessage,
+    SnapshotAck,
+    SnapshotBegin,
+    SnapshotChunk,
     Welcome,
 )
 from vramscope_protocol.session import AgentSession
@@ -208,6 +212,27 @@ class ScriptedAgent:
     def status(self, rate_hz: float = 10.0, account: AgentAccount | None = None) -> None:
         """Send what watching costs."""
         self._send(AgentStatus(rate_hz, 0.001, account=account))
+
+    def snapshot(self, begin: SnapshotBegin, packed: bytes, pieces: int = 1 << 30) -> SnapshotAck:
+        """Send a snapshot in pieces of 1000 bytes, at most so many; the last answer."""
+        self.send(begin)
+        ack = self.wait_snapshot_ack()
+        while not ack.refused and ack.offset < len(packed) and pieces > 0:
+            data = packed[ack.offset : ack.offset + 1000]
+            self.send(SnapshotChunk(begin.id, ack.offset, data))
+            ack = self.wait_snapshot_ack()
+            pieces -= 1
+        return ack
+
+    def wait_snapshot_ack(self) -> SnapshotAck:
+        """The next answer about a snapshot."""
+        while not isinstance(message := self.receive(), SnapshotAck):
+            pass
+        return message
+
+    def send(self, message: Message) -> None:
+        """Send a message as it is."""
+        self.wire.send(encode(message))
 
     def update(self, command: Command, state: CommandState, **receipt: Any) -> None:
         """Answer a command; a final state carries a receipt."""

@@ -33,7 +33,10 @@ async def _run_asked_for(context: Context, request: Request) -> str | None:
         return context.registry.find(run)
     snapshot = request.path_params.get("snapshot")
     named = _compared(request) if snapshot is None else [snapshot]
-    runs = {await context.snapshots.run_of(one) for one in named}
+    try:
+        runs = {await context.snapshots.run_of(one) for one in named}
+    except VramscopeError:
+        return None  # not to be told from one of another run
     # Two snapshots of two runs are of no run.
     return runs.pop() if len(runs) == 1 else None
 

@@ -224,7 +224,8 @@ class SnapshotFiles:
             packed.seek(0)
             return archive.check(archive.pieces(packed), self._limits.snapshot_raw_bytes)
         except SnapshotError as error:
-            raise VramscopeError(BAD_REQUEST, f"{name or 'the file'}: {error}") from None
+            what = str(error).removeprefix("snapshot: ")
+            raise VramscopeError(BAD_REQUEST, f"{name or 'the file'}: {what}") from None
         except ArchiveError as error:
             raise VramscopeError(BAD_REQUEST, f"{name or 'the file'}: {error}") from None
 

@@ -1,0 +1,74 @@
+"""A new snapshot finds room, or is told which limit is in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from tests.server.store.test_snapshots import row
+from vramscope_server.settings import Limits
+from vramscope_server.snapshots.room import is_abandoned, make_room, why_no_room
+from vramscope_server.store import snapshots
+from vramscope_server.store.database import Database, sqlite_url
+
+LIMITS = Limits(snapshot_run_bytes=50 << 20, snapshot_total_bytes=80 << 20)
+MIB = 1 << 20
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    database = Database.open(sqlite_url(tmp_path / "vramscope.db"))
+    with database.write() as connection:
+        snapshots.add(connection, row("a", "r1", 40 * MIB))
+        snapshots.add(connection, row("b", "r2", 20 * MIB) | {"received_ns": 7})
+        yield connection
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("run", "mib", "reason"),
+    [
+        ("r1", 10, None),
+        ("r1", 11, "the snapshots of one run may take 50 MiB"),
+        ("r2", 20, None),
+        ("r2", 21, "all snapshots may take 80 MiB"),
+        (None, 20, None),
+        (None, 21, "all snapshots may take 80 MiB"),
+    ],
+)
+def test_both_limits_hold(
+    connection: Connection, run: str | None, mib: int, reason: str | None
+) -> None:
+    found = why_no_room(connection, run, mib * MIB, LIMITS)
+    assert (found is None) == (reason is None)
+    assert found is None or reason is None or reason in found
+
+
+def test_one_whose_rank_is_gone_is_abandoned() -> None:
+    snapshot = {"run": "r1", "rank": 0, "state": snapshots.RECEIVING}
+    assert is_abandoned(snapshot, lambda run, rank: False)
+    assert not is_abandoned(snapshot, lambda run, rank: (run, rank) == ("r1", 0))
+    assert is_abandoned(snapshot | {"run": None}, lambda run, rank: True)
+    assert not is_abandoned(snapshot | {"state": snapshots.COMPLETE}, lambda run, rank: False)
+
+
+def test_what_is_abandoned_makes_way_the_oldest_first(connection: Connection) -> None:
+    reason, forgotten = make_room(connection, "r3", 30 * MIB, LIMITS, lambda run, rank: False)
+    assert reason is None
+    assert [each["id"] for each in forgotten] == ["a"]
+    assert snapshots.get(connection, "a") is None
+    assert snapshots.get(connection, "b") is not None
+
+
+def test_what_still_comes_or_is_complete_does_not(connection: Connection) -> None:
+    snapshots.finish(connection, "b", snapshots.COMPLETE)
+    reason, forgotten = make_room(connection, "r3", 30 * MIB, LIMITS, lambda run, rank: run == "r1")
+    assert reason is not None
+    assert forgotten == []
+
+
+def test_while_there_is_room_nothing_is_forgotten(connection: Connection) -> None:
+    assert make_room(connection, "r3", MIB, LIMITS, lambda run, rank: False) == (None, [])
