@@ -22,6 +22,7 @@ from vramscope.commands.queue import CommandQueue
 from vramscope.config import Config
 from vramscope.devices.cuda import CudaDevice
 from vramscope.devices.device import Device
+from vramscope.devices.further_devices import FurtherDevices
 from vramscope.guard import guarded
 from vramscope.history.part import HistoryPart
 from vramscope.identity.identity import Identity
@@ -82,6 +83,7 @@ class Observer:
         self._close_library: Callable[[], object] | None = None
         self._peak_counters: PeakCounters
         on_boundary: Callable[[], None] | None = None
+        self._further: FurtherDevices | None = None
         self_cost = SelfCost(other_cpu_ns)
         listing: Callable[[], ProcessListing] = ProcessListing
         if config.emulate:
@@ -98,7 +100,9 @@ class Observer:
             listing = nvml.last_listing
             self._closers.append(device.remove)
             self._close_library = library.close
-            on_boundary = device.follow_current_device
+            further = FurtherDevices(device, clock, lambda: NvmlMonitor(library, clock, os.environ))
+            self._further = further
+            on_boundary = further.at_boundary
         counters = AllocatorCounters(config.fields)
         self._garbage = GarbageCollection()
         self._map = MemoryMap(
@@ -176,7 +180,12 @@ class Observer:
             steps=self._steps,
             phases=self._phases,
             commands=self._commands,
-            collectors=(HostCollector(clock, self_cost.released), self._garbage, self._map),
+            collectors=(
+                HostCollector(clock, self_cost.released),
+                self._garbage,
+                self._map,
+                *([] if self._further is None else [self._further]),
+            ),
             memory_map=self._map,
             on_memory=self._history.look,
             self_cost=self_cost,
@@ -225,8 +234,9 @@ class Observer:
         return self._commands.accepted()
 
     def devices(self) -> list[DeviceInfo]:
-        """The device that is watched, as far as it is known now."""
-        return [self._device.info]
+        """The device that is watched, then others in use, as far as they are known now."""
+        further = [] if self._further is None else self._further.infos
+        return [self._device.info, *further]
 
     def software(self) -> dict[str, str]:
         """Versions of torch, CUDA and driver, as far as they are known now."""

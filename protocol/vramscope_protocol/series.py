@@ -215,6 +215,7 @@ SERIES: Final[dict[str, Series]] = {
 
 def unit_of(name: str) -> str:
     """Unit of a series; allocator keys that are not listed are bytes if their name says so."""
+    name = name.partition("@")[0]  # of a further device
     known = SERIES.get(name)
     if known is not None:
         return known.unit

@@ -36,6 +36,8 @@ def test_allocator_series_have_current_and_peak() -> None:
         ("allocated_bytes.small_pool.freed", "B"),
         ("oversize_segments.peak", ""),
         ("max_split_size", ""),
+        ("reserved_bytes.all.current@1", "B"),
+        ("device.used_bytes@1", "B"),
         ("loss", ""),
     ],
 )

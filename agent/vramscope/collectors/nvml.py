@@ -112,6 +112,12 @@ class NvmlMonitor:
                 read()
         return copy(latest)
 
+    def read_memory(self) -> DeviceMemory:
+        """Memory alone, read now."""
+        if self._handle is not None:
+            self._read_memory()
+        return copy(self._latest)
+
     def _read_memory(self) -> None:
         memory, latest = self._memory_info(), self._latest
         latest.total_bytes = UNKNOWN if memory is None else int(memory.total)
@@ -191,6 +197,13 @@ class NvmlMonitor:
                 handle = find("nvmlDeviceGetHandleByUUID", prefix + uuid)
                 if handle is not None:
                     return self._used_part(handle)
+        handle = self._by_index(index)
+        # A card of another UUID is another card. Only a slice may be told by its card's.
+        is_slice = _text(find("nvmlDeviceGetUUID", handle)).startswith("MIG-") if uuid else True
+        return handle if is_slice else None
+
+    def _by_index(self, index: int) -> Handle:
+        find = self._library.find
         count = find("nvmlDeviceGetCount") or 0
         handles = [find("nvmlDeviceGetHandleByIndex", position) for position in range(count)]
         uuids = ["" if each is None else _text(find("nvmlDeviceGetUUID", each)) for each in handles]

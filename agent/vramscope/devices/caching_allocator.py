@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
+from vramscope_protocol.columns import UNKNOWN
+
 _MAX_DEVICES: Final = 64
 _LARGE_PAGE_BYTES: Final = 20 << 20
 
@@ -57,6 +59,14 @@ def current_bytes(stats: Stats | None, counter: str) -> int:
         return int(stats[counter]["all"]["current"]) if stats else 0
     except (KeyError, TypeError):
         return 0
+
+
+def counter_bytes(stats: Stats | None, counter: str, gauge: str) -> int:
+    """One value of a counter over all pools, ``UNKNOWN`` if it is not there."""
+    try:
+        return int(stats[counter]["all"][gauge]) if stats else UNKNOWN
+    except (KeyError, TypeError):
+        return UNKNOWN
 
 
 def read_snapshot(c_module: Any) -> dict[str, Any]:

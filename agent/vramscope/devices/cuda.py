@@ -203,6 +203,10 @@ class CudaDevice:
             return "a CUDA graph is being captured"
         return None if in_backward else autograd_reason(torch)
 
+    def may_read_counters(self) -> bool:
+        """Whether the allocator's counters may be asked for on this thread."""
+        return self._has_counters and not self._must_not_read()
+
     def segments(self) -> list[dict[str, Any]]:
         """Segments of this device, all pools; expandable ones with their ``page_bytes``."""
         c_module = initialised_cuda()

@@ -213,6 +213,23 @@ def test_the_uuid_that_cuda_reports_settles_it() -> None:
     assert device.uuid == "GPU-b"
 
 
+def test_a_card_of_another_uuid_is_another_card() -> None:
+    device = monitor(FakeNvml({"uuid": "GPU-a"}, {"uuid": "GPU-b"}))
+    assert not device.select(0, uuid="c")
+    assert (device.uuid, device.total_bytes) == ("", None)
+    assert device.read() == DeviceMemory()
+
+
+def test_memory_alone_can_be_read_for_a_device_beside_the_first() -> None:
+    nvml = FakeNvml({"uuid": "GPU-a", "used": 300})
+    device = monitor(nvml)
+    assert device.read_memory() == DeviceMemory()
+    device.select(0)
+    nvml.calls.clear()
+    assert device.read_memory().used_bytes == 300
+    assert nvml.calls == ["nvmlDeviceGetMemoryInfo"]
+
+
 @pytest.mark.parametrize(("visible", "index"), [("", 0), ("0", 1), (None, 2)])
 def test_a_device_that_is_not_visible_is_unknown(visible: str | None, index: int) -> None:
     device = monitor(FakeNvml({"uuid": "GPU-a"}, {"uuid": "GPU-b"}), visible=visible)
