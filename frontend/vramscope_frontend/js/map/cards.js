@@ -49,7 +49,7 @@ export function blockCard(map, place, more) {
   if (!place) return [el("p", { class: "empty-line" }, more.gone || "Pick a block in the map, or go from one to the next with the arrow keys.")];
   const { segment, index } = place;
   const isFree = segment.states[index] === FREE;
-  const swatch = el("i", { class: "swatch", "data-paint": isFree ? "stranded" : segment.states[index] === PENDING ? "pending" : (CATEGORIES[segment.categories[index]] ?? CATEGORIES[0]) });
+  const swatch = el("i", { class: "swatch", "data-paint": isFree ? (segment.isLive || segment.isPrivate ? "stranded" : "cached") : segment.states[index] === PENDING ? "pending" : (CATEGORIES[segment.categories[index]] ?? CATEGORIES[0]) });
   const head = [el("p", { class: "map-size" }, sizeText(segment.sizes[index])), el("p", { class: "map-kind" }, swatch, `${kindOf(place)} · ${exactBytes(segment.sizes[index])}`)];
   if (segment.counts[index] > 1) return [...head, el("p", { class: "ink2" }, `${count(segment.counts[index])} blocks of this segment, shown as one: the map has too many to send each.`)];
   const pool = segment.isPrivate ? `private pool ${segment.pool}` : segment.isLarge ? "large pool" : "small pool";
@@ -60,7 +60,7 @@ export function blockCard(map, place, more) {
       ["Address", el("code", {}, `0x${(segment.address + segment.offsets[index]).toString(16)}`)],
       ["Offset in segment", sizeText(segment.offsets[index])],
       ["Segment", `${sizeText(segment.size)}${segment.isExpandable ? ", expandable" : ""}, ${pool}`],
-      ["Stream", streamName(segment.stream)],
+      ...(segment.stream === 0 ? [] : /** @type {[string, string][]} */ ([["Stream", streamName(segment.stream)]])),
       ["Age", isFree ? "–" : ageText(map, place)],
       ...(isFree ? [] : /** @type {[string, string][]} */ ([["Tensor", map.text(segment.owners[index]) || "not known"]])),
     ]),
@@ -80,9 +80,19 @@ function stackPart(map, { segment, index }, more) {
   const { blocks, bytes } = more.sameStack();
   return [
     title,
-    el("ol", { class: "map-stack" }, ...stack.split("\n").map((line) => el("li", {}, el("code", { title: line }, shortFrame(line))))),
+    el("ol", { class: "map-stack" }, ...ownFrames(stack).map((line) => el("li", {}, el("code", { title: line }, shortFrame(line))))),
     el("button", { class: "button link", type: "button", "aria-pressed": String(more.isLit), click: more.onLight }, more.isLit ? "Show all blocks again" : `All ${count(blocks)} blocks of this stack, ${sizeText(bytes)}`),
   ];
+}
+
+/** Frames that only pass a call on to the module's own code. */
+const PASSING_ON = /[\\/]torch[\\/]nn[\\/]modules[\\/]module\.py:\d+ _(wrapped_)?call_impl$/;
+
+/** @param {string} stack */
+export function ownFrames(stack) {
+  const lines = stack.split("\n");
+  const own = lines.filter((line) => !PASSING_ON.test(line));
+  return own.length ? own : lines;
 }
 
 /**

@@ -9,6 +9,7 @@ import { known, sizeText } from "../format.js";
 /**
  * @param {object} seen
  * @param {number} seen.request  bytes
+ * @param {boolean} seen.isTyped  else it is as large as the largest block
  * @param {Fit} seen.fit
  * @param {MapFacts} seen.facts
  * @param {number | null} seen.room  left on the device
@@ -17,8 +18,8 @@ import { known, sizeText } from "../format.js";
  * @param {string} seen.asOf  "" while the map is live, else words in front: "Last known: "
  * @returns {Verdict}
  */
-export function mapVerdict({ request, fit, facts, room, limit_bytes, isExpandable, asOf }) {
-  const asked = sizeText(request);
+export function mapVerdict({ request, isTyped, fit, facts, room, limit_bytes, isExpandable, asOf }) {
+  const asked = isTyped ? `A request of ${sizeText(request)}` : `Another block like the largest, ${sizeText(request)},`;
   const { severity, sentence } = headline(asked, fit, facts, room);
   const said = asOf ? asOf + sentence[0].toLowerCase() + sentence.slice(1) : sentence;
   return { severity: asOf ? "quiet" : severity, key: `map ${fit.kind} ${asOf !== ""}`, sentence: said, second: evidence(facts, room, limit_bytes, fit, isExpandable) };
@@ -34,17 +35,17 @@ export function mapVerdict({ request, fit, facts, room, limit_bytes, isExpandabl
 function headline(asked, fit, facts, room) {
   switch (fit.kind) {
     case "block":
-      return { severity: "ok", sentence: `A request of ${asked} fits into a free block of ${sizeText(fit.place ? fit.place.segment.sizes[fit.place.index] : null)}.` };
+      return { severity: "ok", sentence: `${asked} fits into a free block of ${sizeText(fit.place ? fit.place.segment.sizes[fit.place.index] : null)}.` };
     case "grow":
-      return { severity: "ok", sentence: `A request of ${asked} fits: an expandable segment grows by ${sizeText(fit.needs)}, ${sizeText(room)} are left.` };
+      return { severity: "ok", sentence: `${asked} fits: an expandable segment grows by ${sizeText(fit.needs)}; ${sizeText(room)} are left.` };
     case "segment":
-      return { severity: "ok", sentence: `A request of ${asked} takes a new segment of ${sizeText(fit.needs)}, ${sizeText(room)} are left.` };
+      return { severity: "ok", sentence: `${asked} takes a new segment of ${sizeText(fit.needs)}; ${sizeText(room)} are left.` };
     case "flush":
-      return { severity: "warn", sentence: `A request of ${asked} fits only after cached segments went back to the device.` };
+      return { severity: "warn", sentence: `${asked} fits only after cached segments went back to the device.` };
     case "nowhere":
-      return { severity: "warn", sentence: `A request of ${asked} needs one piece; the largest piece is ${sizeText(largestPiece(facts, room))}, of ${sizeText(facts.free + (room ?? 0))} free.` };
+      return { severity: "warn", sentence: `${asked} fits nowhere: the largest piece is ${sizeText(largestPiece(facts, room))}, of ${sizeText(facts.free + (room ?? 0))} free.` };
     default:
-      return { severity: "info", sentence: `No free block takes ${asked}; what the device has left is not known.` };
+      return { severity: "info", sentence: `${asked} fits into no free block; what the device has left is not known.` };
   }
 }
 

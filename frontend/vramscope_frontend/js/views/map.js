@@ -159,7 +159,7 @@ export class MemoryMap {
     const room = roomOf(head, facts.reserved);
     const fit = fitOf(segments, Math.max(1, request), facts, room);
     const isExpandable = segments.some((segment) => segment.isExpandable);
-    this.verdict = request > 0 ? mapVerdict({ request, fit, facts, room, limit_bytes: head.limit_bytes, isExpandable, asOf }) : null;
+    this.verdict = request > 0 ? mapVerdict({ request, isTyped: typed !== null, fit, facts, room, limit_bytes: head.limit_bytes, isExpandable, asOf }) : null;
     this.request.show(request, fit, this.canvas.frame, typed !== null);
   }
 
