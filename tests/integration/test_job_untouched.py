@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,29 +22,28 @@ JOB = REPOSITORY / "tests/support/jobs/cpu_training.py"
 pytestmark = pytest.mark.torch
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path) as process:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("server")) as process:
         yield process
 
 
-@pytest.mark.parametrize("options", [(), ("--emulate", "--capacity=1GiB")])
-@pytest.mark.parametrize("exit_code", [0, 3])
+@pytest.mark.parametrize(("options", "exit_code"), [((), 3), (("--emulate", "--capacity=1GiB"), 0)])
 def test_output_and_exit_code_are_the_same(
     server: ServerProcess, options: tuple[str, ...], exit_code: int
 ) -> None:
-    arguments = ("--steps=60", f"--exit-code={exit_code}")
+    arguments, name = ("--steps=60", f"--exit-code={exit_code}"), f"same-{exit_code}"
     plain = finish(start(plain_command(JOB, *arguments)))
     code, output, errors = finish(
         start(
             watched_command(
-                JOB, *arguments, url=server.url, token=server.token, run="same", options=options
+                JOB, *arguments, url=server.url, token=server.token, run=name, options=options
             )
         )
     )
     assert (code, output, foreign_lines(errors)) == (plain[0], plain[1], plain[2].splitlines())
     run = Api(server.url, server.token).wait_for_run(
-        "same", lambda run: run["state"] == "ended", "to end"
+        name, lambda run: run["state"] == "ended", "to end"
     )
     assert run["ranks"][0]["exit_code"] == exit_code
     assert run["ranks"][0]["steps_received"] == 60
