@@ -26,6 +26,7 @@ from vramscope_server.api import (
     session,
     snapshots,
     steps,
+    waterfall,
 )
 from vramscope_server.auth.authenticator import Authenticator
 from vramscope_server.auth.gate import Gate
@@ -54,6 +55,7 @@ from vramscope_server.version import server_software, server_version
 
 _ROUTES = (
     *(runs, series, steps, events, findings, commands, map, moments, snapshots),
+    waterfall,
     *(frames, session, audit, machine),
 )
 

@@ -84,7 +84,8 @@ class DeviceProcesses:
             (other,) = (each for each in found if each.pid in others)
             size = "" if other.bytes is None else f", {size_text(other.bytes)}"
             text = f"{text}: {other.command or 'unknown'} (pid {other.pid}{size})"
-        data: dict[str, object] = {"processes": msgspec.to_builtins(found)}
+        listed = [each for each in found if each.pid in others]
+        data: dict[str, object] = {"processes": msgspec.to_builtins(listed)}
         self._emit(Event(0, self._clock.time_ns(), "processes", self._current_step(), text, data))
 
 
