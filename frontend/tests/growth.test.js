@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { growthOf, quantile } from "../vramscope_frontend/js/growth.js";
+import { growthOf, middle, quantile } from "../vramscope_frontend/js/growth.js";
 
 const steps = Array.from({ length: 400 }, (_, i) => i);
 const noise = (/** @type {number} */ i) => ((Math.sin(i * 12.9898) * 43758.5453) % 1) * 1000;
@@ -32,4 +32,10 @@ test("few steps and unknown values say nothing", () => {
 test("quantiles ignore what is not known", () => {
   assert.equal(quantile([NaN, 3, 1, 2], 0.5), 2);
   assert.equal(quantile([NaN], 0.5), null);
+});
+
+test("the median of an even number of values lies between the two in the middle", () => {
+  assert.equal(middle([5, 1, 3]), 3);
+  assert.equal(middle([1, 9, NaN, 3, 5]), 4);
+  assert.equal(middle([]), null);
 });

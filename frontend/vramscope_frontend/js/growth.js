@@ -67,3 +67,14 @@ export function quantile(values, fraction) {
   if (sorted.length === 0) return null;
   return sorted[Math.min(sorted.length - 1, Math.floor(fraction * sorted.length))];
 }
+
+/**
+ * The median: of an even number of values the mean of the two in the middle.
+ * @param {number[]} values
+ */
+export function middle(values) {
+  const sorted = values.filter(known).sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  if (sorted.length === 0) return null;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}

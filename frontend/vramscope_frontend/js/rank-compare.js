@@ -2,6 +2,7 @@
 
 import { LAYERS } from "./composition.js";
 import { known } from "./format.js";
+import { middle } from "./growth.js";
 
 /** @typedef {import("./composition.js").Composition} Composition */
 /** @typedef {import("./composition.js").Layer} Layer */
@@ -17,8 +18,8 @@ const LEAST_BYTES = 2 ** 20;
  * @param {(number | null | undefined)[]} values
  */
 export function median(values) {
-  const sorted = values.filter(known).sort((a, b) => a - b);
-  return sorted.length * 2 < values.length || sorted.length === 0 ? null : sorted[sorted.length >> 1];
+  const found = values.filter(known);
+  return found.length * 2 < values.length ? null : middle(found);
 }
 
 /**
@@ -39,11 +40,11 @@ export function isLarge(change, limit) {
  */
 export function compareRows(own, all, limit) {
   return LAYERS.flatMap((layer) => {
-    const middle = median(all.map((state) => state.layers[layer.id]));
+    const usual = median(all.map((state) => state.layers[layer.id]));
     const value = own.layers[layer.id];
-    if (Math.max(middle ?? 0, value ?? 0) < LEAST_BYTES) return [];
-    const change = known(middle) && known(value) ? value - middle : null;
-    return [{ layer, median: middle, own: value, change, isLarge: isLarge(change, limit) && (change ?? 0) > 0 }];
+    if (Math.max(usual ?? 0, value ?? 0) < LEAST_BYTES) return [];
+    const change = known(usual) && known(value) ? value - usual : null;
+    return [{ layer, median: usual, own: value, change, isLarge: isLarge(change, limit) && (change ?? 0) > 0 }];
   });
 }
 

@@ -2,6 +2,7 @@
 // the run grows, so that any number of hours stays one small table.
 
 import { known } from "../format.js";
+import { middle } from "../growth.js";
 
 const MOST_BINS = 480;
 
@@ -98,12 +99,11 @@ const LEAST_DIFFERENCE = 0.025;
  * @returns {Set<number>}
  */
 export function outliers(ranks) {
-  const frees = ranks.map((one) => one.free).filter(known).sort((a, b) => a - b);
-  if (frees.length < 4) return new Set();
-  const median = frees[frees.length >> 1];
-  const deviations = frees.map((free) => Math.abs(free - median)).sort((a, b) => a - b);
+  const frees = ranks.map((one) => one.free).filter(known);
+  const median = middle(frees);
+  if (frees.length < 4 || median === null) return new Set();
   // 1.4826: the median deviation of a normal distribution in standard deviations.
-  const spread = 1.4826 * deviations[deviations.length >> 1];
+  const spread = 1.4826 * (middle(frees.map((free) => Math.abs(free - median))) ?? 0);
   const floor = (/** @type {number | null | undefined} */ limit) => Math.max(LEAST_DIFFERENCE * (limit ?? 0), 0.015 * Math.abs(median));
   return new Set(ranks.filter((one) => known(one.free) && median - one.free > Math.max(3 * spread, floor(one.limit))).map((one) => one.rank));
 }
