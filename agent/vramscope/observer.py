@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from vramscope.collectors.allocator import AllocatorCounters
 from vramscope.collectors.device_processes import DeviceProcesses
@@ -20,9 +20,12 @@ from vramscope.commands.handlers import CommandHandlers
 from vramscope.commands.modules import module_handlers
 from vramscope.commands.queue import CommandQueue
 from vramscope.config import Config
+from vramscope.devices.accelerator import MTIA, OTHER, XPU, AcceleratorDevice
 from vramscope.devices.cuda import CudaDevice
 from vramscope.devices.device import Device
 from vramscope.devices.further_devices import FurtherDevices
+from vramscope.devices.in_use import DeviceInUse
+from vramscope.devices.mps import MpsDevice
 from vramscope.guard import guarded
 from vramscope.history.part import HistoryPart
 from vramscope.identity.identity import Identity
@@ -39,6 +42,7 @@ from vramscope.phases.stretches import Source
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.sampler import Sampler
 from vramscope.steps.tracker import StepTracker
+from vramscope.tensors.module_paths import roots_of
 from vramscope.tensors.modules import Modules
 from vramscope.tensors.tensor_account import TensorAccount
 from vramscope.transport.snapshot_lane import Shipment
@@ -84,6 +88,7 @@ class Observer:
         self._peak_counters: PeakCounters
         on_boundary: Callable[[], None] | None = None
         self._further: FurtherDevices | None = None
+        optimizer_listeners: list[Callable[[Any], None]] = []
         self_cost = SelfCost(other_cpu_ns)
         listing: Callable[[], ProcessListing] = ProcessListing
         if config.emulate:
@@ -94,15 +99,29 @@ class Observer:
             device = CudaDevice(
                 nvml, notices, local_rank=identity.local_rank, on_change=on_device_change
             )
-            self._device = device
+            mps = MpsDevice(notices, on_device_change)
+            others = [
+                AcceleratorDevice(
+                    backend, notices, local_rank=identity.local_rank, on_change=on_device_change
+                )
+                for backend in (XPU, MTIA, OTHER)
+            ]
+            in_use = DeviceInUse(device, [*others, mps])
+            self._device = in_use
             self._peak_counters = CudaPeaks(device, notices)
             self._software = device.software
             listing = nvml.last_listing
             self._closers.append(device.remove)
             self._close_library = library.close
-            further = FurtherDevices(device, clock, lambda: NvmlMonitor(library, clock, os.environ))
+            further = FurtherDevices(
+                device,
+                in_use.follow_current_device,
+                clock,
+                lambda: NvmlMonitor(library, clock, os.environ),
+            )
             self._further = further
             on_boundary = further.at_boundary
+            optimizer_listeners.append(mps.saw_optimizer)
         counters = AllocatorCounters(config.fields)
         self._garbage = GarbageCollection()
         self._map = MemoryMap(
@@ -127,7 +146,7 @@ class Observer:
                 {
                     **self._map.handlers(),
                     **self._history.handlers(),
-                    **module_handlers(self._reading),
+                    **module_handlers(self._reading, lambda: roots_of(modules.alive())),
                 },
             ),
             clock=clock,
@@ -163,7 +182,8 @@ class Observer:
             self_cost=self_cost,
         )
         self._map.owners = self._tensors.owners
-        self._steps.listen_optimizer(self._tensors.saw_optimizer)
+        for listener in (*optimizer_listeners, self._tensors.saw_optimizer):
+            self._steps.listen_optimizer(listener)
         self._steps.listen_backward(self._tensors.backward_began)
         self._steps.add_columns(self._tensors)
         processes = DeviceProcesses(

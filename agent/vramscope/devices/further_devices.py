@@ -83,14 +83,20 @@ class FurtherDevices:
 
     Args:
         device: the one that is watched in full: whatever else is in use is further.
+        follow_current_device: asks which one that is; at step boundaries.
         clock: says when to look.
         monitor: makes a reader of the driver's numbers.
     """
 
     def __init__(
-        self, device: CudaDevice, clock: Clock, monitor: Callable[[], NvmlMonitor]
+        self,
+        device: CudaDevice,
+        follow_current_device: Callable[[], None],
+        clock: Clock,
+        monitor: Callable[[], NvmlMonitor],
     ) -> None:
         self._device = device
+        self._follow_current_device = follow_current_device
         self._clock = clock
         self._monitor = monitor
         self._found: dict[int, _Further] = {}
@@ -134,7 +140,7 @@ class FurtherDevices:
 
     def at_boundary(self) -> None:
         """Learn from CUDA which devices they all are. Training thread, between two steps."""
-        self._device.follow_current_device()
+        self._follow_current_device()
         unnamed = [further for further in self._shown if not further.info.name]
         if not unnamed or initialised_cuda() is None or self._device.busy_reason() is not None:
             return

@@ -35,7 +35,10 @@ class Rig:
         library = NvmlLibrary(notices, lambda: self.nvml)
         self.device = CudaDevice(NvmlMonitor(library, self.clock, {}), notices)
         self.further = FurtherDevices(
-            self.device, self.clock, lambda: NvmlMonitor(library, self.clock, {})
+            self.device,
+            self.device.follow_current_device,
+            self.clock,
+            lambda: NvmlMonitor(library, self.clock, {}),
         )
 
     def read(self, after_s: float = 3.0) -> dict[str, int]:
