@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 
 from vramscope.commands.call import Call, Handler, Ongoing
-from vramscope.modules.module_profile import ModuleProfile, Read, compiled_reason
+from vramscope.modules.module_profile import ModuleProfile, Read, Roots, compiled_reason
 from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import CONFLICT, VramscopeError
 
 
-def module_handlers(read: Read) -> dict[str, Handler]:
+def module_handlers(read: Read, roots: Roots) -> dict[str, Handler]:
     """The command about modules, by name.
 
     Args:
         read: see ``ModuleProfile``.
+        roots: see there, too.
     """
     running: list[ModuleWatch] = []
 
@@ -28,7 +29,7 @@ def module_handlers(read: Read) -> dict[str, Handler]:
             raise VramscopeError(CONFLICT, "modules are being watched already")
         if read(False) is None:
             raise VramscopeError(CONFLICT, "the peaks between two moments cannot be read here")
-        running[:] = [ModuleWatch(ModuleProfile(read, call.params.steps), call.params.steps)]
+        running[:] = [ModuleWatch(ModuleProfile(read, call.params.steps, roots), call.params.steps)]
         return running[0]
 
     return {"profile_modules": profile_modules}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from vramscope.guard import guarded
@@ -16,6 +16,7 @@ _MODULE: Final = "torch.nn.modules.module"
 _MAX_ROWS: Final = 500
 
 Read = Callable[[bool], "Reading | None"]
+Roots = Callable[[], Iterable[Any]]
 
 
 class ModuleProfile:
@@ -29,10 +30,13 @@ class ModuleProfile:
         read: allocated bytes and the highest since the last reading, ``None`` while the device
             must not be asked; told whether it is called inside of a backward pass.
         steps: how many steps to watch.
+        roots: the job's models, as far as they are known. Modules that are called and in none of
+            them are models of their own.
     """
 
-    def __init__(self, read: Read, steps: int) -> None:
+    def __init__(self, read: Read, steps: int, roots: Roots = tuple) -> None:
         self._read_memory = read
+        self._roots = roots
         self._steps_left = steps
         self._steps = steps
         self._tree = ModuleTree()
@@ -49,6 +53,9 @@ class ModuleProfile:
         """Hook every module; on the training thread, at a step boundary."""
         module: Any = sys.modules[_MODULE]
         self._is_on = True
+        # The largest first: its paths are those that named_parameters() gives.
+        for root in sorted(self._roots(), key=_parameters_of, reverse=True):
+            self._tree.add(root)
         self._handles = [
             module.register_module_forward_pre_hook(self._before_forward),
             module.register_module_forward_hook(self._after_forward, always_call=True),
@@ -160,6 +167,10 @@ def compiled_reason() -> str | None:
     if frames.get("total", 0):
         return "the job uses torch.compile, which would compile again with the hooks in place"
     return None
+
+
+def _parameters_of(root: Any) -> int:
+    return sum(1 for _ in root.parameters())
 
 
 def _in_backward() -> bool:

@@ -45,7 +45,7 @@ def named_places(modules: Iterable[Any]) -> list[Place]:
     seen: set[int] = set()
     found: list[tuple[str, list[Place]]] = []
     # Modules that hold each other in a circle are inside of something, all of them: last.
-    for root in (*_roots(alive), *alive):
+    for root in (*roots_of(alive), *alive):
         places: list[Place] = []
         _walk(root, seen, places.append)
         if places:
@@ -60,7 +60,8 @@ def named_places(modules: Iterable[Any]) -> list[Place]:
     return list(_once(place for _, places in found for place in places))
 
 
-def _roots(modules: list[Any]) -> list[Any]:
+def roots_of(modules: list[Any]) -> list[Any]:
+    """Modules that are inside no other of these, nor inside what is inside of these."""
     inside: set[int] = set()
     seen: set[int] = set()
     pending = list(modules)

@@ -19,7 +19,7 @@ from vramscope_protocol.errors import VramscopeError
 class FakeProfile:
     """A profile of that many steps, without any module."""
 
-    def __init__(self, read: Any, steps: int) -> None:
+    def __init__(self, read: Any, steps: int, roots: Any) -> None:
         self.read = read
         self.left = steps
         self.calls: list[str] = []
@@ -42,8 +42,8 @@ class FakeProfile:
 def profiles(monkeypatch: pytest.MonkeyPatch) -> list[FakeProfile]:
     made: list[FakeProfile] = []
 
-    def make(read: Any, steps: int) -> FakeProfile:
-        made.append(FakeProfile(read, steps))
+    def make(read: Any, steps: int, roots: Any) -> FakeProfile:
+        made.append(FakeProfile(read, steps, roots))
         return made[-1]
 
     monkeypatch.setattr(modules, "ModuleProfile", make)
@@ -61,7 +61,7 @@ def read(in_backward: bool) -> Reading:
 
 
 def test_it_watches_as_many_steps_as_asked_for(profiles: list[FakeProfile]) -> None:
-    watch: Any = module_handlers(read)["profile_modules"](call(3))
+    watch: Any = module_handlers(read, tuple)["profile_modules"](call(3))
     assert [watch.poll(step) for step in (11, 12)] == [None, None]
     assert watch.poll_on_agent_thread() is None
     assert watch.progress == "2 of 3 steps"
@@ -76,7 +76,7 @@ def test_it_watches_as_many_steps_as_asked_for(profiles: list[FakeProfile]) -> N
 def test_when_it_is_ended_the_hooks_go_and_what_was_seen_is_told(
     profiles: list[FakeProfile],
 ) -> None:
-    handler = module_handlers(read)["profile_modules"]
+    handler = module_handlers(read, tuple)["profile_modules"]
     watch: Any = handler(call(3))
     watch.poll(11)
     receipt = watch.cancel("the process ended")
@@ -88,7 +88,7 @@ def test_when_it_is_ended_the_hooks_go_and_what_was_seen_is_told(
 
 
 def test_one_at_a_time(profiles: list[FakeProfile]) -> None:
-    handler = module_handlers(read)["profile_modules"]
+    handler = module_handlers(read, tuple)["profile_modules"]
     handler(call())
     with pytest.raises(VramscopeError, match="already"):
         handler(call())
@@ -106,7 +106,9 @@ def test_where_it_must_not_hook_it_says_why(
         monkeypatch.delitem(sys.modules, "torch.nn.modules.module")
     if reason == "compile":
         monkeypatch.setattr(modules, "compiled_reason", lambda: "the job uses torch.compile")
-    handler = module_handlers((lambda _: None) if reason == "passive" else read)["profile_modules"]
+    handler = module_handlers((lambda _: None) if reason == "passive" else read, tuple)[
+        "profile_modules"
+    ]
     with pytest.raises(VramscopeError, match=words):
         handler(call())
     assert profiles == []

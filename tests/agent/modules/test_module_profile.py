@@ -188,3 +188,17 @@ def test_a_job_that_compiles_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> N
     assert compiled_reason() is None
     dynamo.__dict__["counters"] = {"frames": {"total": 1}}
     assert "torch.compile" in (compiled_reason() or "")
+
+
+def test_parts_that_are_called_on_their_own_have_their_paths_in_the_model(
+    readings: Readings,
+) -> None:
+    parts = make_model()
+    other = torch.nn.Linear(2, 2)
+    profile = ModuleProfile(readings, steps=1, roots=lambda: [other, parts])
+    profile.start()
+    parts["wide"](parts["narrow"](torch.ones(WIDTH, WIDTH))).sum().backward()
+    assert profile.step_ended()
+    rows = {row["path"]: row for row in profile.report()["modules"]}
+    assert rows["wide.up"]["kept_bytes"] == 8 * MIB
+    assert rows["Linear"]["parameters_bytes"] == 24
