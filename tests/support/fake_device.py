@@ -17,6 +17,7 @@ class FakeDevice:
         self.stats: Mapping[str, Any] | None = nested_stats()
         self.memory = DeviceMemory(total_bytes=1000, used_bytes=400, free_bytes=600)
         self.reason: str | None = None
+        self.no_segments_because: str | None = None
         self.segment_list: list[dict[str, Any]] = []
         self.stats_after_empty_cache: Mapping[str, Any] | None = None
         self.error: BaseException | None = None
@@ -37,6 +38,13 @@ class FakeDevice:
 
     def segments(self) -> list[dict[str, Any]]:
         return self.segment_list
+
+    def why_no_segments(self) -> str | None:
+        return self.no_segments_because
+
+    def storage(self, tensor: Any) -> tuple[int, int] | None:
+        storage = tensor.untyped_storage()
+        return storage.data_ptr(), storage.nbytes()
 
     def empty_cache(self) -> None:
         self.calls.append("empty_cache")

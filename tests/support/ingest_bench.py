@@ -29,6 +29,7 @@ from vramscope_protocol.messages import (
 )
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest, IngestLimits
+from vramscope_server.maps.maps import Maps
 from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.registry.registry import Registry
 from vramscope_server.rows import Rows
@@ -109,6 +110,7 @@ class Bench:
         )
         self.directory = AgentDirectory()
         self.neighbours = RecordingNeighbours()
+        self.maps = Maps(self.directory.want_map, 1 << 24)
         self.ingest = Ingest(
             self.store,
             self.registry,
@@ -117,6 +119,7 @@ class Bench:
             self.neighbours,
             authenticate,
             snapshots=self.neighbours,
+            maps=self.maps,
             software="test",
             limits=limits,
         )

@@ -32,12 +32,12 @@ class Detail(Struct, frozen=True):
 
     small_limit: int
     large_limit: int
-    min_segment_bytes: int = 0
-    """Smaller segments are left out."""
+    least: tuple[int, int] = (0, 0)
+    """Segments that come before in the order of :func:`_rank` are left out."""
 
     def is_shown(self, state: SegmentState) -> bool:
         """Whether a segment is in the frame."""
-        return state.size >= self.min_segment_bytes
+        return _rank(state) >= self.least
 
     def is_whole(self, state: SegmentState) -> bool:
         """Whether each of its blocks has a row of its own."""
@@ -53,9 +53,9 @@ def detail_for(segments: Mapping[int, SegmentState], max_bytes: int) -> Detail:
         if _fits(segments.values(), detail, max_bytes):
             return detail
     # More segments than fit: the largest hold nearly all of the memory.
-    sizes = sorted((state.size for state in segments.values()), reverse=True)
-    kept = max(1, max_bytes // (SEGMENT_BYTES + _KINDS * BLOCK_BYTES))
-    return Detail(*_LEVELS[-1], min_segment_bytes=sizes[min(kept, len(sizes)) - 1] + 1)
+    ranks = sorted(map(_rank, segments.values()), reverse=True)
+    room = min(max_bytes // (SEGMENT_BYTES + _KINDS * BLOCK_BYTES), MAX_BLOCKS // _KINDS)
+    return Detail(*_LEVELS[-1], least=ranks[min(max(1, room), len(ranks)) - 1])
 
 
 def summary(segments: Mapping[int, SegmentState], detail: Detail) -> str:
@@ -70,6 +70,10 @@ def summary(segments: Mapping[int, SegmentState], detail: Detail) -> str:
         size = sum(state.size for state in left_out)
         parts.append(f"{len(left_out):,} small segments ({size >> 20:,} MiB) are left out")
     return "; ".join(parts)
+
+
+def _rank(state: SegmentState) -> tuple[int, int]:
+    return state.size, -state.address
 
 
 def _fits(segments: Iterable[SegmentState], detail: Detail, max_bytes: int) -> bool:

@@ -104,16 +104,18 @@ class MapFeed:
             source.pace.account_frame(meter.end())
             self._look = look
             return frame
-        self._look = look  # this one is not tried again and again
+        # This look is not tried again and again; the next frame begins anew.
+        self._look, self._detail = look, None
         return None
 
     def _frame(self, look: Look, max_bytes: int) -> MapFrame:
         room = max_bytes - _ENVELOPE_BYTES - 2 * MAX_NEW_LENGTH
         room -= _GONE_BYTES * len(self._sent)
         detail = detail_for(look.segments, room)
-        if self._wants_all or detail != self._detail or (self._look and self._look.why_not):
+        is_whole = self._wants_all or detail != self._detail
+        if is_whole:
             self._forget(detail)
-        base, self._number = (self._number if self._sent else 0), self._number + 1
+        base, self._number = (0 if is_whole else self._number), self._number + 1
         shown = look.segments
         gone = [a for a in self._sent if a not in shown or not detail.is_shown(shown[a])]
         for address in gone:
