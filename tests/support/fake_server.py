@@ -28,6 +28,9 @@ from vramscope_protocol.messages import (
     Goodbye,
     Lost,
     Register,
+    SnapshotAck,
+    SnapshotBegin,
+    SnapshotChunk,
 )
 from vramscope_protocol.session import ServerSession
 
@@ -53,6 +56,8 @@ class Behaviour:
     last_seq: int | None = None
     """Lie about what was stored."""
     max_message_bytes: int = 1 << 20
+    takes_snapshots: bool = True
+    """Otherwise their pieces are never answered."""
 
 
 class FakeServer:
@@ -235,6 +240,8 @@ class FakeServer:
     ) -> None:
         if not isinstance(message, Durable):
             self._note(message)
+            if self.behaviour.takes_snapshots:
+                self._answer_snapshot(connection, session, message)
             return
         if session.is_duplicate(message.seq):
             self.duplicates += 1
@@ -245,6 +252,15 @@ class FakeServer:
             self._note(message)
         if self.behaviour.acks:
             connection.send(session.ack(message.seq))
+
+    def _answer_snapshot(
+        self, connection: ServerConnection, session: ServerSession, message: AgentMessage
+    ) -> None:
+        if isinstance(message, SnapshotBegin):
+            connection.send(session.snapshot_ack(SnapshotAck(message.id, 0)))
+        elif isinstance(message, SnapshotChunk):
+            ack = SnapshotAck(message.id, message.offset + len(message.data))
+            connection.send(session.snapshot_ack(ack))
 
     def _note(self, message: AgentMessage) -> None:
         with self._changed:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from vramscope.collectors.self_cost import SelfCost
+from vramscope.history.history import History
+from vramscope.history.pytorch_history import PytorchHistory
+from vramscope.history.snapshot_folder import SnapshotFolder
 from vramscope.history.user_recording import UserRecording
+from vramscope_protocol.commands import HistoryParams
 
 
 class Torch:
@@ -81,3 +88,32 @@ def test_in_a_forked_child_it_tells_nobody(fake: Torch) -> None:
     recording.forget_after_fork()
     fake.memory._record_memory_history("all")
     assert fake.order == ["recorded"]
+
+
+@pytest.mark.torch
+def test_the_jobs_recording_wins_over_one_of_ours_that_runs(
+    emulate: Callable[..., Any], tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch")
+    device = emulate().device
+    memory: Any = torch.cuda.memory
+    record = memory._record_memory_history
+    history = History(
+        PytorchHistory(emulated=True),
+        device,
+        SnapshotFolder(str(tmp_path), "one", 1 << 20),
+        lambda shipment: None,
+        SelfCost(lambda: 0),
+    )
+    window = history.start(HistoryParams(steps=9), "command", "c1")
+    ours = torch.ones(1 << 10)
+    memory._record_memory_history("all", context=None, max_entries=50)
+    assert window.ended == "the job has started or stopped a recording of its own"
+    assert memory._record_memory_history is record
+    del ours
+    trace = memory._snapshot()["device_traces"][0]
+    assert [entry["action"] for entry in trace] == ["free_requested", "free_completed"]
+    history.at_boundary(1)
+    history.close(0)
+    assert device.is_recording
+    memory._record_memory_history(None)
