@@ -32,6 +32,7 @@ def server() -> Iterator[FakeServer]:
         (["--run", "r", "-m", "pkg"], ["--run", "r"], "pkg", []),
         (["--", "-m", "pkg", "--flag"], [], "pkg", ["--flag"]),
         (["--no-local-server", "t.py"], ["--no-local-server"], "t.py", []),
+        (["--no-peaks", "--", "t.py"], ["--no-peaks"], "t.py", []),
     ],
 )
 def test_our_options_end_where_the_program_begins(
