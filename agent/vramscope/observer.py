@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from vramscope.collectors.allocator import AllocatorCounters
+from vramscope.collectors.amd_smi import AmdSmiLibrary, AmdSmiMonitor
 from vramscope.collectors.device_processes import DeviceProcesses
+from vramscope.collectors.driver import Driver
 from vramscope.collectors.garbage_collection import GarbageCollection
 from vramscope.collectors.host import HostCollector
 from vramscope.collectors.nvml import NvmlMonitor
@@ -95,7 +97,14 @@ class Observer:
             self._device = self._emulated_device(config.capacity_bytes, notices, on_device_change)
         else:
             library = NvmlLibrary(notices, released=self_cost.released)
-            nvml = NvmlMonitor(library, clock, os.environ)
+            amd = AmdSmiLibrary(notices, released=self_cost.released)
+
+            def driver() -> Driver:
+                return Driver(
+                    NvmlMonitor(library, clock, os.environ), AmdSmiMonitor(amd, clock, os.environ)
+                )
+
+            nvml = driver()
             device = CudaDevice(
                 nvml, notices, local_rank=identity.local_rank, on_change=on_device_change
             )

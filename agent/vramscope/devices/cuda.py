@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from vramscope.collectors.nvml import NvmlMonitor
+from vramscope.collectors.driver import DriverMonitor
 from vramscope.devices.caching_allocator import (
     Stats,
     current_bytes,
@@ -47,7 +47,7 @@ class CudaDevice:
 
     def __init__(
         self,
-        nvml: NvmlMonitor,
+        nvml: DriverMonitor,
         notices: Notices,
         *,
         local_rank: int = 0,

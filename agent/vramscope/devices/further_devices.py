@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from vramscope.collectors.nvml import NvmlMonitor
+from vramscope.collectors.driver import DriverMonitor
 from vramscope.devices.caching_allocator import (
     Stats,
     counter_bytes,
@@ -44,7 +44,7 @@ _MEMORY: Final = ("device.total_bytes", "device.used_bytes", "device.free_bytes"
 class _Further:
     """One of them."""
 
-    def __init__(self, index: int, monitor: NvmlMonitor) -> None:
+    def __init__(self, index: int, monitor: DriverMonitor) -> None:
         self.index = index
         self.monitor = monitor
         self.info = DeviceInfo(index, "")
@@ -93,7 +93,7 @@ class FurtherDevices:
         device: CudaDevice,
         follow_current_device: Callable[[], None],
         clock: Clock,
-        monitor: Callable[[], NvmlMonitor],
+        monitor: Callable[[], DriverMonitor],
     ) -> None:
         self._device = device
         self._follow_current_device = follow_current_device
