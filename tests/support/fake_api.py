@@ -13,6 +13,8 @@ class FakeApi:
     """Answers ``METHOD path`` with the next of the answers given for it; a context manager."""
 
     def __init__(self, answers: dict[str, list[tuple[int, Any]]]) -> None:
+        self.cut_off_bytes = 0
+        """How much of a file is announced and never comes."""
         self.requests: list[tuple[str, Any, dict[str, str]]] = []
         api = self
 
@@ -29,10 +31,14 @@ class FakeApi:
                 api.requests.append((line, body, dict(self.headers)))
                 given = answers.get(line, [(404, "no such page")])
                 status, answer = given.pop(0) if len(given) > 1 else given[0]
-                text = answer if isinstance(answer, str) else json.dumps(answer)
+                text = "" if isinstance(answer, bytes) else json.dumps(answer)
+                text = answer if isinstance(answer, str) else text
+                content = answer if isinstance(answer, bytes) else text.encode()
                 self.send_response(status)
+                if isinstance(answer, bytes):
+                    self.send_header("Content-Length", str(len(content) + api.cut_off_bytes))
                 self.end_headers()
-                self.wfile.write(text.encode())
+                self.wfile.write(content)
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass  # the test reads api.requests

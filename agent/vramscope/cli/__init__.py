@@ -20,6 +20,7 @@ _COMMANDS: Final = {
     "ps": "list the training processes of this machine",
     "runs": "list the runs that a server knows",
     "command": "send a command to a running job",
+    "snapshots": "list the snapshots of a run, or download one",
     "replay": "replay a recorded job, as it was or under other allocator settings",
     "token": "make, list and revoke tokens of the server",
 }

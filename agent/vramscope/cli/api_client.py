@@ -8,7 +8,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from vramscope.cli.problem import Problem
 from vramscope.config import ConfigError, load_config
@@ -18,6 +18,7 @@ from vramscope_protocol.errors import AUTH_FAILED, TOKEN_EXPIRED
 
 _TIMEOUT_S: Final = 10.0
 _MAX_ANSWER_BYTES: Final = 64 << 20
+_PIECE_BYTES: Final = 1 << 18
 _ADVICE: Final = {
     AUTH_FAILED: "; give the server's token as --token or VRAMSCOPE_TOKEN",
     TOKEN_EXPIRED: "; make a new one with: vramscope token",
@@ -70,6 +71,31 @@ class ApiClient:
         headers = {"Content-Type": "application/json"}
         return self._call(urllib.request.Request(self._url(path), data, headers))
 
+    def download(self, *path: str, to: BinaryIO) -> int:
+        """Write the answer to a GET, whatever it is, to a file; how many bytes it has.
+
+        Raises:
+            Problem: it was refused, or did not come whole.
+            OSError: the file cannot be written.
+        """
+        request = urllib.request.Request(self._url(path))
+        request.add_unredirected_header("Authorization", f"Bearer {self._token}")
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
+                expected_bytes = int(answer.headers.get("Content-Length", 0))
+                size_bytes = 0
+                while piece := _read(answer, self._where):
+                    to.write(piece)
+                    size_bytes += len(piece)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._refusal(error.code, error.read(_MAX_ANSWER_BYTES)) from None
+        except urllib.error.URLError as error:
+            raise Problem(f"no server answers at {self._where} ({error.reason})") from None
+        if size_bytes != expected_bytes:
+            raise Problem(f"expected {expected_bytes} bytes, got {size_bytes}; try again", 1)
+        return size_bytes
+
     def _url(self, path: tuple[str, ...]) -> str:
         return "/".join([self._base, *(urllib.parse.quote(part, safe="") for part in path)])
 
@@ -100,3 +126,11 @@ class ApiClient:
 
     def _foreign(self) -> Problem:
         return Problem(f"what answers at {self._where} is not a vramscope server")
+
+
+def _read(answer: Any, where: str) -> bytes:
+    try:
+        piece: bytes = answer.read(_PIECE_BYTES)
+    except (OSError, http.client.HTTPException) as error:
+        raise Problem(f"the connection to {where} was lost ({error}); try again", 1) from None
+    return piece

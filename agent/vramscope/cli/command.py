@@ -53,6 +53,8 @@ def _parser() -> OneLineParser:
     parser.add_argument(
         "--wait",
         type=float,
+        nargs="?",
+        const=_DEADLINE_S,
         metavar="SECONDS",
         help=f"how long to wait for the receipts ({_DEADLINE_S:g}); 0 does not wait",
     )

@@ -10,7 +10,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocket
 
-from vramscope_server.auth.gate import Gate
+from vramscope_server.auth.gate import UPLOAD_PATH, Gate
 from vramscope_server.settings import Limits, Settings
 
 COOKIE = {"cookie": "vramscope_session=s"}
@@ -33,10 +33,11 @@ def client(**options: Any) -> TestClient:
     app = Starlette(
         routes=[
             Route("/x", anything, methods=["GET", "POST", "DELETE"]),
+            Route(UPLOAD_PATH, anything, methods=["POST", "DELETE"]),
             WebSocketRoute("/ws", socket),
         ]
     )
-    settings = Settings(limits=Limits(max_body_bytes=10), **options)
+    settings = Settings(limits=Limits(max_body_bytes=10, snapshot_upload_bytes=100), **options)
     return TestClient(Gate(app, settings), base_url="http://127.0.0.1:8470")
 
 
@@ -138,3 +139,12 @@ def test_websockets_under_a_rebound_name_are_refused() -> None:
     ):
         pass
     assert code(refused.value) == "forbidden"
+
+
+def test_only_where_a_snapshot_is_put_in_a_body_may_be_large() -> None:
+    page = client()
+    large = {"content": b"x" * 11, "headers": BEARER}
+    assert page.post("/x", **large).status_code == 413
+    assert page.post(UPLOAD_PATH, **large).status_code == 200
+    assert page.request("DELETE", UPLOAD_PATH, **large).status_code == 413
+    assert page.post(UPLOAD_PATH, content=b"x" * 101, headers=BEARER).status_code == 413

@@ -47,3 +47,16 @@ def test_a_restarted_server_gives_the_ranks_time_to_come_back() -> None:
     record.not_before_ns = 500 * S
     assert not give_up(record, 499 * S, LIMITS)
     assert give_up(record, 500 * S, LIMITS)
+
+
+def test_a_rank_that_goes_on_is_waited_for_from_its_last_word() -> None:
+    record = make_command()
+    first = answer("running")
+    first.received_ns = 105 * S
+    record.answer(0, first)
+    assert give_up_ns(record, 0, LIMITS) // S == 105 + 30 + 60
+    later = answer("running")
+    later.received_ns = 500 * S
+    record.answer(0, later)
+    assert not give_up(record, 589 * S, LIMITS)
+    assert give_up(record, 590 * S, LIMITS)

@@ -9,7 +9,7 @@ import pytest
 from tests.support.fake_streams import stream_record
 from vramscope_protocol.codec import decode_server_message
 from vramscope_protocol.errors import REPLACED, ProtocolError
-from vramscope_protocol.messages import Ack, Command, Error, Welcome
+from vramscope_protocol.messages import Ack, Command, Error, SnapshotAck, Welcome
 from vramscope_protocol.session import ServerSession
 from vramscope_server.ingest.connection import AgentConnection, Message
 
@@ -129,3 +129,18 @@ def test_there_is_no_stream_before_it_opens() -> None:
     assert not connection.is_open
     with pytest.raises(RuntimeError):
         _ = connection.stream
+
+
+def test_an_answer_about_a_snapshot_goes_out() -> None:
+    async def test() -> None:
+        wire = Wire()
+        connection = AgentConnection(ServerSession(), wire.send)
+        sender = asyncio.create_task(connection.run_sender())
+        connection.open(stream_record(), "test")
+        connection.snapshot_ack(SnapshotAck("s1", 5))
+        await wire.wait_for(2)
+        assert wire.sent[1] == SnapshotAck("s1", 5)
+        connection.fail(ProtocolError(REPLACED, "x"))
+        await asyncio.wait_for(sender, 10)
+
+    run(test())

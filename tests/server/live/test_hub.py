@@ -67,13 +67,18 @@ def test_a_follower_gets_the_present_state_first_and_then_what_it_follows() -> N
         hub.publish_status("r1", 1, {"rate_hz": 10})
         hub.publish_command("r1", {"id": "c"})
         hub.publish_finding("r1", {"id": "f"})
+        hub.publish_snapshot("r1", {"id": "s"})
         hub.publish_samples("another run", 0, ROWS)
         kinds = ["run", "samples", "steps", "event", "status", "command", "finding"]
+        kinds.append("snapshot")
         assert follower.kinds == kinds
         assert follower.payloads[1]["columns"] == {"step": [1], "a": [1]}
         steps = follower.payloads[2]
         assert (steps["step"], steps["life"], steps["step_offset"]) == ([1], 1, 412)
-        assert follower.keys == ["run", None, None, None, "status 1", "command c", "finding f"]
+        assert follower.keys == [
+            *("run", None, None, None, "status 1", "command c", "finding f"),
+            "snapshot s",
+        ]
 
     on_loop(scenario)
 

@@ -53,3 +53,7 @@ def test_the_other_kinds_name_themselves() -> None:
         "kind": "finding",
         "finding": {"id": "f"},
     }
+    assert json.loads(payload.snapshot_payload({"id": "s"})) == {
+        "kind": "snapshot",
+        "snapshot": {"id": "s"},
+    }
