@@ -128,7 +128,7 @@ class AmdSmiMonitor:
     def driver_version(self) -> str:
         """Version of the driver, empty if unknown."""
         info: Any = self._library.ask("amdsmi_get_gpu_driver_info", self._handle) or {}
-        return str(info.get("driver_version", "")) if isinstance(info, dict) else ""
+        return str(info.get("driver_version", ""))
 
     def last_listing(self) -> ProcessListing:
         """Nothing: the memory of single processes is not read."""
