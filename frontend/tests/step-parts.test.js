@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import * as fields from "../vramscope_frontend/js/fields.js";
 import { appendRows, emptyTable } from "../vramscope_frontend/js/series.js";
-import { partsOf, partsText, placeParts } from "../vramscope_frontend/js/step-parts.js";
+import { partsNear, partsOf, partsText, placeParts } from "../vramscope_frontend/js/step-parts.js";
 
 const GIB = 2 ** 30;
 const table = emptyTable(fields.STEP_FIELDS);
@@ -18,7 +18,7 @@ test("a step that was not split has no parts", () => {
 });
 
 test("the part with the peak is named, what is not known is null", () => {
-  const parts = partsOf(table, 1);
+  const parts = partsNear(table, 1);
   assert.equal(parts?.highest, "backward");
   assert.deepEqual(parts?.rows[1], { name: "backward", time_s: 0.5, volume: 4 * GIB, peak: 9 * GIB, isHighest: true });
   assert.deepEqual(parts?.rows[0], { name: "forward", time_s: 0.2, volume: null, peak: null, isHighest: false });
@@ -26,7 +26,7 @@ test("the part with the peak is named, what is not known is null", () => {
 });
 
 test("a peak outside of the parts is said", () => {
-  assert.equal(partsText(partsOf(table, 2)), "Highest outside of forward, backward and optimizer.");
+  assert.equal(partsText(partsNear(table, 2)), "Highest outside of forward, backward and optimizer.");
 });
 
 test("parts lie in their order up to the end of the step, and never before its begin", () => {
@@ -35,4 +35,12 @@ test("parts lie in their order up to the end of the step, and never before its b
   const round = (/** @type {number} */ t) => Math.round(t * 1000) / 1000;
   assert.deepEqual(placeParts(parts, 1, 2).map((one) => [one.name, round(one.x0), round(one.x1)]), [["forward", 1.2, 1.4], ["backward", 1.4, 1.9], ["optimizer", 1.9, 2]]);
   assert.deepEqual(placeParts(parts, 1.85, 2).map((one) => [one.name, round(one.x0)]), [["backward", 1.85], ["optimizer", 1.9]]);
+});
+
+test("a step that was not split is shown by the last one before it that was", () => {
+  const some = emptyTable(fields.STEP_FIELDS);
+  appendRows(some, [7, 8, 9], [7, 8, 9], { "part.forward.time_us": [null, 200_000, null] }, Infinity);
+  const parts = partsNear(some, 2);
+  assert.deepEqual([parts?.number, parts?.isOwn, partsText(parts)], [8, false, ""]);
+  assert.equal(partsNear(some, 0), null);
 });

@@ -131,7 +131,7 @@ const NAMELESS_SHARE = 0.01;
  */
 export function isNamed({ layers, isSplit, usedKnown, used }) {
   const nameless = (layers.unknown ?? 0) + (layers.inside ?? 0) + (layers.unsplit ?? 0);
-  return isSplit && usedKnown && known(layers.unknown) && known(layers.activations) && known(layers.context) && known(used) && nameless < NAMELESS_SHARE * used;
+  return isSplit && usedKnown && known(layers.unknown) && known(layers.activations) && known(used) && nameless < NAMELESS_SHARE * used;
 }
 
 /** @returns {Record<LayerId, number | null>} */

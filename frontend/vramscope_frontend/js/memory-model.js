@@ -8,7 +8,7 @@ import { missingSteps, silences } from "./gaps.js";
 import { endState, HELD, MOMENT, MOMENTS } from "./high-moments.js";
 import { beginsLife, numberOf, stretchesOf } from "./numbering.js";
 import { heightOf, highestRow } from "./peaks.js";
-import { partsOf } from "./step-parts.js";
+import { partsNear } from "./step-parts.js";
 import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
 import { partBands, placeWithin, samplesWithin } from "./within-steps.js";
 
@@ -31,7 +31,8 @@ import { partBands, placeWithin, samplesWithin } from "./within-steps.js";
  * @property {string} peakTitle
  * @property {number} x of the row that is read
  * @property {number} peakX of the highest row
- * @property {import("./step-parts.js").StepParts | null} parts of the step that is read
+ * @property {import("./step-parts.js").PartsOfStep | null} parts of the step that is read, or of one before it
+ * @property {boolean} [isSample] read at an instant within a step
  */
 
 /**
@@ -182,7 +183,7 @@ export function readingOf(scene, cursor) {
     ...peak,
     end: cursor === null && byStep ? endOf(scene, at) : stateOf(at),
     x: source.x[at],
-    parts: byStep ? partsOf(source, at) : null,
+    parts: byStep ? partsNear(source, at) : null,
     endLabel: cursor === null ? (byStep ? "Step end" : "Latest") : byStep ? `step ${count(numberOf(source, at))}` : `+${age(source.x[at])}`,
     place: cursor !== null && byStep ? `step ${count(numberOf(source, at))}` : "",
     atCursor: cursor !== null,
@@ -202,7 +203,7 @@ function isExact(high, index) {
  * The sample at the cursor, where a few steps are seen from near.
  * @param {Scene} scene
  * @param {number} cursor
- * @returns {Pick<Reading, "end" | "x" | "parts" | "endLabel" | "place" | "atCursor"> | null}
+ * @returns {Pick<Reading, "end" | "x" | "parts" | "endLabel" | "place" | "atCursor" | "isSample"> | null}
  */
 function sampleAt(scene, cursor) {
   const near = samplesWithin(scene.steps, scene.samples, scene.range);
@@ -210,7 +211,7 @@ function sampleAt(scene, cursor) {
   const at = Math.max(0, indexAt(near.x, cursor));
   const { number, index, after_s } = placeWithin(scene.steps, near.x[at]);
   const after = known(after_s) ? `+${duration(after_s)}` : `step ${count(number)}`;
-  return { end: compose(countersOf(near, at, true, scene.steps), scene.limit_bytes), x: near.x[at], parts: partsOf(scene.steps, index), endLabel: after, place: `step ${count(number)}, ${after}`, atCursor: true };
+  return { end: compose(countersOf(near, at, true, scene.steps), scene.limit_bytes), x: near.x[at], parts: partsNear(scene.steps, index), endLabel: after, place: `step ${count(number)}, ${after}`, atCursor: true, isSample: true };
 }
 
 /**

@@ -2,12 +2,17 @@
 
 import * as fields from "./fields.js";
 import { known, sizeText } from "./format.js";
+import { beginsLife, numberOf } from "./numbering.js";
 
 /** @typedef {import("./series.js").Table} Table */
 /** @typedef {{name: import("./fields.js").PartName, time_s: number | null, volume: number | null, peak: number | null, isHighest: boolean}} StepPart */
 /** @typedef {{rows: StepPart[], highest: string | null, volume: number | null}} StepParts `highest`: in which of them allocated was highest */
 
+/** Parts of a step, and whose they are. @typedef {StepParts & {number: number, isOwn: boolean}} PartsOfStep */
+
 const OUTSIDE = "none of these";
+/** Not every step is split: as far back as this one stands for those after it. */
+const MOST_BACK = 1000;
 
 /**
  * @param {Table} table rows of steps
@@ -29,11 +34,26 @@ export function partsOf(table, index) {
 }
 
 /**
- * "Highest in backward. 108 GiB allocated and freed within the step.": empty where nothing is known.
- * @param {StepParts | null} parts
+ * The parts of a step, or of the last one before it that was split.
+ * @param {Table} table
+ * @param {number} index
+ * @returns {PartsOfStep | null}
+ */
+export function partsNear(table, index) {
+  for (let i = index; i >= Math.max(0, index - MOST_BACK); i--) {
+    const parts = partsOf(table, i);
+    if (parts) return { ...parts, number: numberOf(table, i), isOwn: i === index };
+    if (beginsLife(table, i)) return null;
+  }
+  return null;
+}
+
+/**
+ * "Highest in backward. 108 GiB handed out in the step."; empty where nothing is known of that very step.
+ * @param {PartsOfStep | null} parts
  */
 export function partsText(parts) {
-  if (!parts) return "";
+  if (!parts?.isOwn) return "";
   const where = parts.highest === OUTSIDE ? "Highest outside of forward, backward and optimizer." : parts.highest ? `Highest in ${parts.highest}.` : "";
   return [where, known(parts.volume) && `${sizeText(parts.volume)} handed out in the step.`].filter(Boolean).join(" ");
 }

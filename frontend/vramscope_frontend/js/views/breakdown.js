@@ -233,7 +233,7 @@ export class Breakdown {
     }
     const { end } = reading;
     const line = (/** @type {string} */ name, /** @type {number | null} */ bytes) => `${name} ${sizeText(bytes, 2)}, ${exactBytes(bytes)}`;
-    setText(this.note, [`${byStep ? `${partsText(reading.parts) || "Highest moment of the step."} ` : ""}${line("Allocated", end.allocated)}`, line("reserved", end.reserved), end.usedKnown ? line("device", end.used) : "device not known"].join("; "));
+    setText(this.note, [`${byStep && !reading.isSample ? `${partsText(reading.parts) || "Highest moment of the step."} ` : ""}${line("Allocated", end.allocated)}`, line("reserved", end.reserved), end.usedKnown ? line("device", end.used) : "device not known"].join("; "));
   }
 }
 

@@ -2,20 +2,20 @@
 
 import { el, setAttribute, setText } from "../dom.js";
 import { PARTS } from "../fields.js";
-import { duration, exactBytes, inUnit, known, UNKNOWN } from "../format.js";
+import { count, duration, exactBytes, inUnit, known, UNKNOWN } from "../format.js";
 
-/** @typedef {import("../step-parts.js").StepParts} StepParts */
+/** @typedef {import("../step-parts.js").PartsOfStep} PartsOfStep */
 
 export class StepPartsTable {
   constructor() {
-    this.unit = el("span", {}, "GiB");
+    this.head = el("th", { scope: "col" }, "Within the step");
     this.rows = new Map(PARTS.map((part) => {
       const cells = { name: el("th", { scope: "row" }, part), time: el("td", {}), volume: el("td", {}), peak: el("td", {}) };
       return [part, { ...cells, row: el("tr", {}, cells.name, cells.time, cells.volume, cells.peak) }];
     }));
     this.element = el("table", { class: "step-parts", hidden: true, "aria-label": "Parts of the step" },
       el("thead", {}, el("tr", {},
-        el("th", { scope: "col" }, "Within the step"),
+        this.head,
         el("th", { scope: "col", title: "Time on the training thread; a GPU may still be at work when it ends." }, "Time"),
         el("th", { scope: "col", title: "Bytes handed out to tensors in this part, whether or not they were freed again." }, "Handed out"),
         el("th", { scope: "col", title: "Highest number of bytes in tensors in this part." }, "Peak"))),
@@ -23,11 +23,13 @@ export class StepPartsTable {
   }
 
   /**
-   * @param {StepParts | null} parts
+   * @param {PartsOfStep | null} parts
    * @param {{name: string, bytes: number}} unit
    */
   show(parts, unit) {
     this.element.hidden = parts === null;
+    setText(this.head, parts ? `Step ${count(parts.number)}` : "");
+    setAttribute(this.head, "title", parts && !parts.isOwn ? "Not every step is split into its parts, to keep the cost down: this is the last one before that was." : null);
     for (const part of parts?.rows ?? []) {
       const cells = this.rows.get(part.name);
       if (!cells) continue;
