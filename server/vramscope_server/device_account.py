@@ -112,19 +112,31 @@ class DeviceAccounts:
             rank: which of its processes.
             newest: the newest step that was heard of, which need not be stored yet.
         """
+        found = self._last_step(run_id, rank, newest)
+        return None if found is None else self.at_step(run_id, rank, *found)
+
+    def at_last_sample(self, run_id: str, rank: int, newest: int | None = None) -> dict[str, Any]:
+        """The account at the newest sample, with the categories of the newest step.
+
+        Args:
+            run_id: the run.
+            rank: which of its processes.
+            newest: the newest step that was heard of.
+        """
+        sample_ns, sample = self._sample(run_id, rank, None)
+        found = self._last_step(run_id, rank, newest)
+        values: Numbers = {} if found is None else self._step(run_id, rank, *found).values
+        categories = {name: values.get(column) for name, column in _OF_STEP.items()}
+        reading = Reading(**_named({**_OF_SAMPLE, **_OF_ALLOCATOR}, sample), **categories)
+        named = self._named_parts(run_id, rank, None)
+        return {"time_ns": sample_ns, "instant": named.of(account(reading, "instant"))}
+
+    def _last_step(self, run_id: str, rank: int, newest: int | None) -> tuple[int, int] | None:
+        """Number and life of the newest step that is stored."""
         if newest is None:
             return None
         rows = self._store.steps(run_id, rank, [], max(0, newest - _STEPS_BACK), newest)
-        if not len(rows.step):
-            return None
-        return self.at_step(run_id, rank, int(rows.step[-1]), int(rows.life[-1]))
-
-    def at_last_sample(self, run_id: str, rank: int) -> dict[str, Any]:
-        """The account at the newest sample."""
-        sample_ns, sample = self._sample(run_id, rank, None)
-        reading = Reading(**_named({**_OF_SAMPLE, **_OF_ALLOCATOR}, sample))
-        named = self._named_parts(run_id, rank, None)
-        return {"time_ns": sample_ns, "instant": named.of(account(reading, "instant"))}
+        return (int(rows.step[-1]), int(rows.life[-1])) if len(rows.step) else None
 
     def _named_parts(self, run_id: str, rank: int, time_ns: int | None) -> NamedParts:
         def told(kind: str, field: str, of: type[T]) -> T:

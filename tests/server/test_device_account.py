@@ -103,6 +103,7 @@ def test_the_newest_step_and_the_newest_sample(server: ServerApp) -> None:
         reader = accounts(server)
         step = reader.at_last_step(RUN, 0, 3)  # one more was heard of than is stored
         sample = reader.at_last_sample(RUN, 0)
+        with_step = reader.at_last_sample(RUN, 0, 3)
         assert reader.at_last_step(RUN, 0, None) is None
         assert reader.at_last_step(RUN, 7, 3) is None
     assert step is not None
@@ -112,6 +113,9 @@ def test_the_newest_step_and_the_newest_sample(server: ServerApp) -> None:
     assert (parts["free"], parts["unknown"]) == (190, 120)
     assert parts["parameters"] is None
     assert parts["not_split"] == 400
+    # Between two steps gradients may be there or not.
+    assert with_step["instant"]["bytes"]["parameters"] == 100
+    assert with_step["instant"]["bytes"]["not_split"] == 90
 
 
 def test_unknown_values_and_old_agents_stay_unknown(server: ServerApp) -> None:

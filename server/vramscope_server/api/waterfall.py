@@ -38,7 +38,7 @@ async def get_waterfall(
         return {
             **common,
             "step": accounts.at_last_step(run_id, rank, newest),
-            "sample": accounts.at_last_sample(run_id, rank),
+            "sample": accounts.at_last_sample(run_id, rank, newest),
         }
 
     return await computed_response(server, answer)
