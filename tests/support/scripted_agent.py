@@ -28,6 +28,8 @@ from vramscope_protocol.messages import (
     Field,
     FieldTable,
     Goodbye,
+    MapFrame,
+    MapWanted,
     Message,
     RankInfo,
     Register,
@@ -239,6 +241,17 @@ class ScriptedAgent:
         is_final = state not in {"queued", "prepared", "running"}
         body = Receipt(state, dry_run=command.dry_run, **receipt) if is_final else None
         self._send(CommandUpdate(self._next_seq(), command.id, state, time.time_ns(), body))
+
+    def map_frame(self, frame: MapFrame) -> None:
+        """Send a frame of the memory map."""
+        self._send(frame)
+
+    def wait_map_wanted(self) -> MapWanted:
+        """Wait until the server asks for the memory map."""
+        while True:
+            message = self.receive()
+            if isinstance(message, MapWanted):
+                return message
 
     def goodbye(
         self, reason: Literal["exit", "detach", "exception"] = "exit", exit_code: int = 0

@@ -12,9 +12,9 @@ import pytest
 from vramscope.notices import Notices
 from vramscope.outbox.losses import Losses
 from vramscope.outbox.outbox import Outbox
-from vramscope.transport.conversation import Conversation
+from vramscope.transport.conversation import Conversation, MapFeed
 from vramscope.transport.limits import TransportLimits
-from vramscope_protocol.codec import decode_agent_message
+from vramscope_protocol.codec import decode_agent_message, encode
 from vramscope_protocol.columns import encode_columns
 from vramscope_protocol.errors import ProtocolError
 from vramscope_protocol.messages import (
@@ -25,9 +25,12 @@ from vramscope_protocol.messages import (
     Field,
     FieldTable,
     Goodbye,
+    MapFrame,
+    MapWanted,
     RankInfo,
     Register,
     RunInfo,
+    Welcome,
 )
 from vramscope_protocol.session import AgentSession, ServerSession
 
@@ -56,7 +59,7 @@ class FakeConnection:
 class Talk:
     """A conversation with all its parts."""
 
-    def __init__(self, **limits: Any) -> None:
+    def __init__(self, map_feed: MapFeed | None = None, **limits: Any) -> None:
         self.outbox = Outbox(1 << 20, None, Losses(), Notices())
         self.connection = FakeConnection()
         self.server = ServerSession()
@@ -74,6 +77,7 @@ class Talk:
             on_command=self.commands.append,
             on_welcome=self._welcomed,
             on_progress=self._progressed,
+            map_feed=map_feed,
         )
 
     def _welcomed(self) -> None:
@@ -269,3 +273,55 @@ def test_what_ended_the_connection_is_raised(after_welcome: bool) -> None:
 
     with pytest.raises(ConnectionResetError):
         talk.hold(*([talk.welcome(), nothing] if after_welcome else []), cut, nothing)
+
+
+class FakeFeed:
+    """Has frames to send as long as the test says."""
+
+    def __init__(self) -> None:
+        self.frames: list[MapFrame] = []
+        self.wishes: list[MapWanted] = []
+        self.rooms: list[int] = []
+
+    def wanted(self, message: MapWanted) -> None:
+        self.wishes.append(message)
+        self.frames.append(MapFrame(len(self.wishes)))
+
+    def next_frame(self, max_bytes: int) -> MapFrame | None:
+        self.rooms.append(max_bytes)
+        return self.frames.pop(0) if self.frames else None
+
+
+def test_the_map_goes_out_when_the_server_asks_and_after_what_is_durable() -> None:
+    feed = FakeFeed()
+    talk = Talk(map_feed=feed)
+    wish = MapWanted(30.0, full=True)
+
+    def ask() -> None:
+        talk.put()
+        talk.hear(talk.server.map_wanted(wish))
+
+    # The server reads the hello only here: features come with the welcome.
+    talk.hold(talk.welcome(), ask, nothing)
+    assert feed.wishes == [wish]
+    assert talk.connection.kinds()[3:] == ["Lost", "Event", "MapFrame"]
+    assert set(feed.rooms) == {talk.session.max_message_bytes}
+
+
+def test_a_server_that_knows_no_maps_is_sent_none() -> None:
+    feed = FakeFeed()
+    feed.frames = [MapFrame(1)]
+    talk = Talk(map_feed=feed)
+
+    def welcome() -> None:
+        talk.hear(encode(Welcome(1, 0, features=["commands", "steps"])))
+
+    talk.hold(welcome, nothing)
+    assert talk.connection.kinds() == ["Hello", "Auth", "Register", "Lost"]
+    assert feed.rooms == []
+
+
+def test_without_a_feed_the_wish_is_passed_over() -> None:
+    talk = Talk()
+    talk.hold(talk.welcome(), lambda: talk.hear(talk.server.map_wanted(MapWanted(30.0))), nothing)
+    assert talk.connection.kinds() == ["Hello", "Auth", "Register", "Lost"]

@@ -9,8 +9,9 @@ import pytest
 from tests.support.fake_streams import stream_record
 from vramscope_protocol.codec import decode_server_message
 from vramscope_protocol.errors import REPLACED, ProtocolError
-from vramscope_protocol.messages import Ack, Command, Error, SnapshotAck, Welcome
+from vramscope_protocol.messages import Ack, Command, Error, MapWanted, SnapshotAck, Welcome
 from vramscope_protocol.session import ServerSession
+from vramscope_protocol.version import FEATURE_MAP
 from vramscope_server.ingest.connection import AgentConnection, Message
 
 
@@ -142,5 +143,27 @@ def test_an_answer_about_a_snapshot_goes_out() -> None:
         assert wire.sent[1] == SnapshotAck("s1", 5)
         connection.fail(ProtocolError(REPLACED, "x"))
         await asyncio.wait_for(sender, 10)
+
+    run(test())
+
+
+def test_wishes_for_the_map_that_wait_become_one_that_begins_anew_if_any_did() -> None:
+    async def test() -> None:
+        wire = Wire()
+        session = ServerSession()
+        connection = AgentConnection(session, wire.send)
+        assert not connection.want_map(MapWanted(30.0)), "an agent that sends no map"
+        session.features = frozenset({FEATURE_MAP})
+        sender = asyncio.create_task(connection.run_sender())
+        connection.open(stream_record(), "test")
+        await wire.wait_for(1)
+        assert connection.want_map(MapWanted(30.0, full=True))
+        assert connection.want_map(MapWanted(20.0))
+        await wire.wait_for(2)
+        assert wire.sent[1:] == [MapWanted(20.0, full=True)]
+        connection.want_map(MapWanted(10.0))
+        await wire.wait_for(3)
+        assert wire.sent[2:] == [MapWanted(10.0)]
+        sender.cancel()
 
     run(test())

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from tests.support.fake_streams import stream_record
-from vramscope_protocol.messages import Command
+from vramscope_protocol.messages import Command, MapWanted
 from vramscope_protocol.session import ServerSession
+from vramscope_protocol.version import FEATURE_MAP
 from vramscope_server.ingest.connection import AgentConnection, Message
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.store.runs import StreamRecord
@@ -42,3 +43,16 @@ def test_commands_go_to_the_newest_life_of_a_rank() -> None:
     assert directory.connected("run-a", 0)
     assert directory.remove(new)
     assert not directory.connected("run-a", 0)
+
+
+def test_the_map_is_asked_of_the_newest_life_of_a_rank() -> None:
+    directory = AgentDirectory()
+    old, new = connection_of(stream_record("a", 1)), connection_of(stream_record("b", 2))
+    new.session.features = frozenset({FEATURE_MAP})
+    directory.add(new)
+    directory.add(old)
+    assert directory.want_map("run-a", 0, MapWanted(30.0))
+    assert not directory.want_map("run-a", 1, MapWanted(30.0))
+    directory.remove(new)
+    directory.remove(old)
+    assert not directory.want_map("run-a", 0, MapWanted(30.0))

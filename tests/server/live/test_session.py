@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.made_segments import segment
+from tests.support.recorded_map import MapOfLooks
 from tests.support.server_rows import make_rows
 from vramscope_protocol.errors import (
     BAD_MESSAGE,
@@ -21,7 +23,7 @@ from vramscope_protocol.messages import MapWanted
 from vramscope_server.auth.principal import VIEW, Principal
 from vramscope_server.live.hub import Hub
 from vramscope_server.live.session import LiveSession
-from vramscope_server.maps.maps import Maps
+from vramscope_server.maps.maps import WATCH_S, Maps
 from vramscope_server.settings import Limits
 
 
@@ -150,3 +152,37 @@ def test_a_frame_follows_its_own_run_only() -> None:
     elsewhere = Page(run_id="r2")
     refused = elsewhere.ask(type="subscribe_run", id=1, run="train", fields=[], ranks=None)
     assert error_code(refused) == FORBIDDEN
+
+
+def test_a_map_is_followed_with_the_run_until_the_subscription_ends() -> None:
+    page = Page()
+    source = MapOfLooks()
+
+    async def follow_and_leave() -> None:
+        page.maps.take("r1", 2, source.frame([segment(1 << 40, "a1")]))
+        wish = {"type": "subscribe_run", "id": 3, "run": "train", "fields": [], "map": 2}
+        page.session.receive(json.dumps(wish))
+        assert page.asked == [MapWanted(WATCH_S, full=True)]
+        page.maps.take("r1", 2, source.frame([segment(1 << 40, "f1")]))
+        page.maps.take("r1", 1, MapOfLooks().frame([segment(1 << 40, "f1")]))
+        page.session.receive(json.dumps({"type": "unsubscribe", "id": 4, "subscription": 3}))
+        page.maps.take("r1", 2, source.frame([segment(1 << 40, "a1")]))
+
+    asyncio.run(follow_and_leave())
+    maps = [frame["event"] for frame in page.frames if frame.get("event", {}).get("kind") == "map"]
+    assert [(event["rank"], event["base"]) for event in maps] == [(2, 0), (2, 1)]
+    # A page that does not keep up gets the newest, and asks for the whole.
+    assert page.keys.count("3 map 2") == 2
+
+
+def test_closing_ends_the_wish_for_the_map() -> None:
+    page = Page()
+
+    async def follow_and_close() -> None:
+        wish = {"type": "subscribe_run", "id": 3, "run": "train", "fields": [], "map": 0}
+        page.session.receive(json.dumps(wish))
+        page.session.close()
+        page.maps.take("r1", 0, MapOfLooks().frame([segment(1 << 40, "a1")]))
+
+    asyncio.run(follow_and_close())
+    assert not any(frame.get("event", {}).get("kind") == "map" for frame in page.frames)
