@@ -145,6 +145,25 @@ def test_a_split_card_whose_whole_may_not_be_asked(tmp_path: Path) -> None:
     assert seen.last("utilization_percent") == [UNKNOWN]
 
 
+def test_an_out_of_memory_that_comes_as_an_internal_assert(tmp_path: Path) -> None:
+    """PyTorch's own report asks the driver, and where that fails another error is raised.
+
+    Nothing calls it an unknown crash: the words of the error are kept, with the last numbers.
+    """
+    text = "NVML_SUCCESS == r INTERNAL ASSERT FAILED at CUDACachingAllocator.cpp:1131"
+    script = f"{TORCH}\nraise RuntimeError({text!r})\n"
+    with FakeServer() as server:
+        found = driver_environment(THREE[:2], {"nvmlDeviceGetMemoryInfo": NOT_SUPPORTED})
+        code, _, written = finish(start_watched(write_script(tmp_path, script), server, found))
+        (goodbye,) = server.of_type(Goodbye)
+        last = list(server.rows("sample"))[-1]
+    assert code == 1
+    assert text in written
+    assert (goodbye.reason, goodbye.text) == ("exception", f"RuntimeError: {text}")
+    assert last["reserved_bytes.all.current"] == 77
+    assert last["device.used_bytes"] == UNKNOWN
+
+
 @pytest.mark.parametrize("function", ["nvmlInit", "nvmlDeviceGetMemoryInfo"])
 def test_a_driver_that_was_replaced_under_the_job(function: str, tmp_path: Path) -> None:
     seen = Seen(tmp_path, TORCH, THREE[:2], {function: "NVMLError_LibRmVersionMismatch"})

@@ -1,0 +1,74 @@
+"""A long run: what the agent holds levels off, whether its server takes everything or nothing.
+
+Counted by where memory was allocated (``tracemalloc``), so that it is the agent's own: the job's
+memory, and what the interpreter keeps for itself, is neither excused nor blamed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_server import FakeServer
+from tests.support.job_process import finish, foreign_lines, start, watched_command
+from tests.support.same_job import write_script
+
+STEPS = 20_000
+OUTBOX_BYTES = 512 << 10
+SLACK_BYTES = 256 << 10
+
+# In two halves: what the second adds to the first would be added by every one that follows.
+SCRIPT = """
+import gc, json, os, tracemalloc
+import vramscope
+
+OURS = [tracemalloc.Filter(True, f"*{os.sep}{name}{os.sep}*") for name in
+        ("vramscope", "vramscope_protocol", "websockets")]
+
+def own_bytes():
+    gc.collect()
+    found = tracemalloc.take_snapshot().filter_traces(OURS)
+    return sum(one.size for one in found.statistics("filename"))
+
+tracemalloc.start()
+sizes = []
+for part in range(4):
+    for number in range({steps} // 4):
+        vramscope.log(loss=0.5)
+        vramscope.step()
+    sizes.append(own_bytes())
+print(json.dumps(sizes))
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("takes", ["everything", "nothing"])
+def test_what_the_agent_holds_levels_off(takes: str, tmp_path: Path) -> None:
+    script = write_script(tmp_path, SCRIPT, steps=STEPS)
+    with FakeServer() as server:
+        url = server.url
+        if takes == "nothing":
+            server.stop()
+        command = watched_command(script, url=url, token=server.token, run="r")
+        job = start(
+            command,
+            VRAMSCOPE_OUTBOX_BYTES=str(OUTBOX_BYTES),
+            VRAMSCOPE_SPOOL_BYTES=str(1 << 20),
+            VRAMSCOPE_SPOOL_DIR=str(tmp_path / "spool"),
+            VRAMSCOPE_EXIT_TIMEOUT_S="20" if takes == "everything" else "1",
+        )
+        code, output, written = finish(job, timeout_s=200)
+        assert code == 0, written
+        assert foreign_lines(written) == []
+        sizes = json.loads(output)
+        if takes == "everything":
+            rows = [row["step"] for row in server.rows("step")]
+            assert len(rows) + sum(server.lost.steps.values()) == STEPS
+            status = server.status
+            assert status is not None
+            assert status.guard_errors == 0
+    first, *_, last = sizes[1:]
+    assert last - first < SLACK_BYTES, sizes
+    assert last < OUTBOX_BYTES + (8 << 20), sizes
