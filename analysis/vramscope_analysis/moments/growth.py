@@ -1,4 +1,4 @@
-"""What grew between two moments, by stack: of one recording, or of two."""
+"""What grew between two moments, of one recording or of two: by stack, or by what was asked for."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ class Growth:
 class GrowthBetween:
     """Growth by source, the largest change first, and all of it together.
 
+    ``by_request``: one of the two has no stacks, so that only the size that was asked for tells
+    blocks apart; a row is all blocks of one size then.
     ``is_certain``: both moments are of one recording, so that a block that survived is known by
     its entry. Of two recordings a block counts as the same if address, request and source agree.
     """
@@ -65,6 +67,7 @@ class GrowthBetween:
     after_bytes: int
     survived_bytes: int
     is_certain: bool
+    by_request: bool
 
 
 def growth_between(
@@ -81,9 +84,14 @@ def growth_between(
     old = before.lifetimes.live_at(before.clamped(before_moment))
     new = after.lifetimes.live_at(after.clamped(after_moment))
     is_same = before is after
+    by_request = not (before.has_stacks and after.has_stacks)
     keys: dict[Hashable, int] = {}
-    old_source = _joint(before, keys, is_same=is_same)[before.source_of[old]]
-    new_source = _joint(after, keys, is_same=is_same)[after.source_of[new]]
+    if by_request:
+        old_source = _by_request(before, old, keys)
+        new_source = _by_request(after, new, keys)
+    else:
+        old_source = _joint(before, keys, is_same=is_same)[before.source_of[old]]
+        new_source = _joint(after, keys, is_same=is_same)[after.source_of[new]]
     if is_same:
         survived = np.isin(new, old, assume_unique=True)
     else:
@@ -101,7 +109,7 @@ def growth_between(
     table = np.stack(columns).astype(np.int64)
     change = table[1] - table[0]
     order = np.lexsort((-table[1], -np.abs(change)))[:MOST_ROWS]
-    words = _words(before, after, keys, is_same=is_same)
+    words = _sizes(keys) if by_request else _words(before, after, keys, is_same=is_same)
     rows = [Growth(*words[i], *table[:, i].tolist()) for i in order.tolist() if table[:, i].any()]
     return GrowthBetween(
         rows=rows,
@@ -109,6 +117,7 @@ def growth_between(
         after_bytes=int(new_size.sum()),
         survived_bytes=int(new_size[survived].sum()),
         is_certain=is_same,
+        by_request=by_request,
     )
 
 
@@ -132,6 +141,19 @@ def _joint(
         ],
         np.int64,
     )
+
+
+def _by_request(
+    memory: RecordedMemory, rows: NDArray[np.intp], keys: dict[Hashable, int]
+) -> NDArray[np.int64]:
+    """Numbers of the sizes that were asked for."""
+    sizes, index = np.unique(memory.lifetimes.requested[rows], return_inverse=True)
+    numbers = [keys.setdefault(size, len(keys)) for size in sizes.tolist()]
+    return np.array(numbers, np.int64)[index]
+
+
+def _sizes(keys: dict[Hashable, int]) -> list[tuple[str, Category, str]]:
+    return [(f"requests of {size:,} bytes", Category.UNKNOWN, "") for size in keys]
 
 
 def _words(

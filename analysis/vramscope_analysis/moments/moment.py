@@ -66,6 +66,7 @@ class Moment:
         by_stack: largest first; beyond ``MOST_ROWS`` the rest is only in the total.
         by_line: the same by the user's line.
         by_category: in the order of the categories.
+        by_size: from small to large.
         largest: blocks, largest first.
     """
 
@@ -80,6 +81,7 @@ class Moment:
     by_stack: list[Held]
     by_line: list[Held]
     by_category: list[Held]
+    by_size: list[Held]
     largest: list[LiveBlock]
 
 
@@ -102,6 +104,7 @@ def moment_of(memory: RecordedMemory, moment: int) -> Moment:
         by_stack=_held(memory, "stack", rows),
         by_line=_held(memory, "line", rows),
         by_category=_held(memory, "category", rows, ordered=False),
+        by_size=_held(memory, "size", rows, ordered=False),
         largest=_largest(memory, rows, pending, moment),
     )
 

@@ -131,6 +131,11 @@ class RecordedMemory:
         """What allocated the blocks."""
         return self._sources[1]
 
+    @property
+    def has_stacks(self) -> bool:
+        """Whether any block is known by its stack."""
+        return any(source.stack >= 0 for source in self.sources)
+
     @cached_property
     def category_of(self) -> NDArray[np.int8]:
         """Category of each block."""

@@ -17,8 +17,9 @@ test("who grew most is named, with how much", () => {
 
 test("ends of steps can be chosen, of very many some", () => {
   const steps = Array.from({ length: 150 }, (_, i) => ({ x: i, moment: i * 10, step: i, ordinal: i + 1 }));
-  const choices = momentChoices({ steps, end: 9999 });
+  const choices = momentChoices({ steps, end: 9999, has_history: true });
   assert.ok(choices.length <= 62);
   assert.deepEqual([choices[0], choices.at(-1)], [{ value: -1, text: "before the first event" }, { value: 1490, text: "end of step 149" }]);
-  assert.deepEqual(momentChoices({ steps: [], end: 7 }).at(-1), { value: 7, text: "the end" });
+  assert.deepEqual(momentChoices({ steps: [], end: 0, has_history: false }), [{ value: 0, text: "this snapshot" }]);
+  assert.deepEqual(momentChoices({ steps: [], end: 7, has_history: true }).at(-1), { value: 7, text: "the end" });
 });

@@ -265,9 +265,9 @@
 /** @typedef {RecordingFacts & {ooms: {x: number, moment: number, size: number}[], by: string, unit: "us" | "entry", start: number, end_x: number, moments: number[], x: number[], total: number[], reserved: number[], groups: MemoryGroup[], bytes: number[][], window_peak: number, steps: RecordedStep[], scopes: {name: string, start: number, end: number}[]}} RecordingTimeline */
 /** @typedef {{parent: number[], name: string[], place: string[], file: string[], bytes: number[], blocks: number[], category: (MemoryCategory | null)[], small: number[]}} CallTree */
 /** @typedef {{address: string, size_bytes: number, requested_bytes: number, label: string, category: MemoryCategory, born: number, age_us: number | null, is_pending: boolean}} HeldBlock */
-/** @typedef {RecordingFacts & {moment: number, time_us: number | null, live_bytes: number, requested_bytes: number, pending_bytes: number, before_bytes: number, reserved_bytes: number, blocks: number, by_stack: HeldMemory[], by_line: HeldMemory[], by_category: HeldMemory[], largest: HeldBlock[], folded: boolean, tree: CallTree}} MomentPayload */
+/** @typedef {RecordingFacts & {moment: number, time_us: number | null, live_bytes: number, requested_bytes: number, pending_bytes: number, before_bytes: number, reserved_bytes: number, blocks: number, by_stack: HeldMemory[], by_line: HeldMemory[], by_category: HeldMemory[], by_size: HeldMemory[], largest: HeldBlock[], folded: boolean, tree: CallTree}} MomentPayload */
 /** @typedef {{label: string, category: MemoryCategory, file: string, before_bytes: number, after_bytes: number, before_blocks: number, after_blocks: number, survived_bytes: number, survived_blocks: number}} GrownMemory */
-/** @typedef {{before_bytes: number, after_bytes: number, survived_bytes: number, is_certain: boolean, rows: GrownMemory[]}} GrowthPayload */
+/** @typedef {{before_bytes: number, after_bytes: number, survived_bytes: number, is_certain: boolean, by_request: boolean, rows: GrownMemory[]}} GrowthPayload */
 
 /**
  * A training process of the server's machine, as `vramscope ps` lists it; what is not known is null.

@@ -27,7 +27,7 @@ def recording_payload(memory: RecordedMemory) -> dict[str, Any]:
         "devices": memory.snapshot.devices,
         "entries": memory.entries,
         "has_history": memory.has_history,
-        "has_stacks": any(source.stack >= 0 for source in memory.sources),
+        "has_stacks": memory.has_stacks,
         "peak": memory.peak_moment,
         "peak_bytes": int(memory.live_bytes.max()),
         "end": memory.last_moment,
@@ -111,6 +111,7 @@ def moment_payload(
         "by_stack": [_held(held) for held in moment.by_stack],
         "by_line": [_held(held) for held in moment.by_line],
         "by_category": [_held(held) for held in moment.by_category],
+        "by_size": [_held(held) for held in moment.by_size],
         "largest": [
             {
                 "address": f"{block.address:#x}",
@@ -145,6 +146,7 @@ def growth_payload(growth: GrowthBetween) -> dict[str, Any]:
         "after_bytes": growth.after_bytes,
         "survived_bytes": growth.survived_bytes,
         "is_certain": growth.is_certain,
+        "by_request": growth.by_request,
         "rows": [
             {
                 "label": row.label,

@@ -68,6 +68,18 @@ def test_of_two_snapshots_address_request_and_stack_tell_what_survived() -> None
     ]
 
 
+def test_without_stacks_the_size_that_was_asked_for_tells_blocks_apart() -> None:
+    before = memory([], [segment(0, [block(MIB, MIB - 8), block(3 * MIB)])])
+    after = memory([], [segment(0, [block(MIB, MIB - 8), block(MIB, MIB - 8), block(2 * MIB, 5)])])
+    growth = growth_between(before, -1, after, -1)
+    assert growth.by_request
+    assert [(row.label, row.after_blocks - row.before_blocks) for row in growth.rows] == [
+        ("requests of 5 bytes", 1),
+        ("requests of 1,048,568 bytes", 1),
+    ]
+    assert growth.survived_bytes == MIB
+
+
 def test_what_went_has_a_negative_growth() -> None:
     made = two_steps()
     growth = growth_between(made, made.peak_moment, made, made.last_moment)

@@ -30,6 +30,10 @@ def test_tables_of_a_moment() -> None:
         ("train.py:30 train_step › _init_group", 1, 1),
     ]
     assert moment.by_line[0].bytes == 4 * MIB
+    assert [(held.group.label, held.blocks) for held in moment.by_size] == [
+        ("up to 1 MiB", 1),
+        ("1 to 10 MiB", 3),
+    ]
     assert {held.group.category: held.bytes for held in moment.by_category} == {
         Category.GRADIENTS: 2 * MIB,
         Category.OPTIMIZER: MIB,

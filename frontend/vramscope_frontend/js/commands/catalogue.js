@@ -104,7 +104,7 @@ export const CATALOGUE = [
     dryRun: false,
     verb: "Take a snapshot",
     costs: [["Pause", "while the blocks are read: about 0.3 ms for 1,000 blocks, 16 ms for 50,000"], ["Then", "written and sent by a process of its own, behind the live data"], BOUNDARY, SAME],
-    params: [{ key: "traces", label: "With the history", kind: "flag", value: true, note: "Every entry recorded so far, if a history is being recorded." }],
+    params: [{ key: "traces", label: "With the history", kind: "flag", value: false, note: "Every entry recorded so far; refused where no history is being recorded." }],
   },
   {
     name: "history_start",

@@ -9,10 +9,11 @@ const MOST_CHOICES = 60;
 
 /**
  * Moments that a person would compare: ends of steps, evenly, and both ends of the recording.
- * @param {{steps: import("../messages.js").RecordedStep[], end: number}} recording
+ * @param {{steps: import("../messages.js").RecordedStep[], end: number, has_history: boolean}} recording
  * @returns {{value: number, text: string}[]}
  */
-export function momentChoices({ steps, end }) {
+export function momentChoices({ steps, end, has_history }) {
+  if (!has_history) return [{ value: end, text: "this snapshot" }];
   const every = Math.max(1, Math.ceil(steps.length / MOST_CHOICES));
   const ends = steps.filter((_, i) => i % every === 0 || i === steps.length - 1);
   const choices = [{ value: -1, text: "before the first event" }, ...ends.map((step) => ({ value: step.moment, text: `end of ${stepText(step)}` }))];

@@ -26,7 +26,7 @@ export class Icicle {
   constructor(build, handlers) {
     this.build = build;
     this.figure = el("div", { class: "figure", role: "img" });
-    this.surface = el("div", { class: "surface", tabindex: 0, role: "application", "aria-label": "Tree of calls: arrow keys move, Enter opens, Escape goes up" });
+    this.surface = el("div", { class: "icicle-surface", tabindex: 0, role: "application", "aria-label": "Tree of calls: arrow keys move, Enter opens, Escape goes up" });
     this.focus = el("div", { class: "icicle-focus", hidden: true });
     this.chip = el("div", { class: "chip", hidden: true });
     this.element = el("div", { class: "icicle" }, this.figure, this.focus, this.surface, this.chip);

@@ -149,7 +149,8 @@ export class RecordingChart {
     });
     this.ends.replaceChildren(...failed, ...(seen.length > 60 ? [] : seen).map((step) => {
       const px = this.toPixel(step.x);
-      const hasName = px - named > LEAST_NAME_PX * (step.step === null ? 1.5 : 1) && px - left < width - 20;
+      const room = LEAST_NAME_PX * (step.step === null ? 1.5 : 1);
+      const hasName = px - named > room && px < left + width - room;
       if (hasName) named = px;
       const line = el("div", { class: "step-end" }, hasName ? el("span", {}, `${stepText(step)} ends`) : null);
       Object.assign(line.style, { left: `${px}px`, top: `${top}px`, height: `${height}px` });

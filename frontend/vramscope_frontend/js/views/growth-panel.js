@@ -55,14 +55,16 @@ export class GrowthPanel {
     if (!timeline) return;
     const choices = momentChoices(timeline);
     const options = () => [
-      el("optgroup", { label: "This recording" }, ...choices.map(({ value, text }) => el("option", { value: `${this.view.id}@${value}` }, text)), el("option", { value: `${this.view.id}@cursor` }, "the cursor")),
+      el("optgroup", { label: "This recording" }, ...choices.map(({ value, text }) => el("option", { value: `${this.view.id}@${value}` }, text)), timeline.has_history ? el("option", { value: `${this.view.id}@cursor` }, "the cursor") : null),
       this.others.length ? el("optgroup", { label: "Other snapshots of the run, at their end" }, ...this.others.map((info) => el("option", { value: `${info.id}@end` }, nameOf(info) + (known(info.step) && info.name ? ` (step ${count(info.step)})` : "")))) : null,
     ];
     fillWhenChanged(this.from, choices.map((one) => one.value).join(), options);
     fillWhenChanged(this.to, choices.map((one) => one.value).join(), options);
     const [first, last] = defaults(choices);
     if (this.from.dataset.chosen !== "yes") {
-      this.from.value = `${this.view.id}@${first}`;
+      // Without a history there is only this moment: the snapshot before it is what to compare with.
+      const older = this.others.find((info) => (info.taken_ns ?? 0) < (this.view.info?.taken_ns ?? 0)) ?? this.others[0];
+      this.from.value = timeline.has_history || !older ? `${this.view.id}@${first}` : `${older.id}@end`;
       this.to.value = `${this.view.id}@${last}`;
       this.from.dataset.chosen = "yes";
     }
@@ -109,10 +111,11 @@ export class GrowthPanel {
         const change = row.after_bytes - row.before_bytes;
         return el("tr", {}, el("td", { title: row.file }, el("code", {}, row.label)), el("td", {}, CATEGORY_WORDS[row.category] ?? row.category), ...[[inUnit(row.before_bytes, unit), exactBytes(row.before_bytes)], [inUnit(row.after_bytes, unit), exactBytes(row.after_bytes)], [changeInUnit(change, unit), exactBytes(change)], [countChange(row.after_blocks - row.before_blocks), `${count(row.before_blocks)} → ${count(row.after_blocks)}`], [inUnit(row.survived_bytes, unit), `${plural(row.survived_blocks, "block")} live at both`]].map(([text, title]) => el("td", { class: "number", title }, text)));
       });
-      const heads = ["Stack", "For", `>Before, ${unit.name}`, ">After", ">Change", ">Blocks", ">Live at both"];
+      const heads = [growth.by_request ? "Blocks" : "Stack", "For", `>Before, ${unit.name}`, ">After", ">Change", ">Blocks", ">Live at both"];
       const table = el("table", { class: "data", "aria-label": "Growth by stack" }, el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col", class: head.startsWith(">") ? "number" : null }, head.replace(">", ""))))), el("tbody", {}, ...rows));
+      const sizes = growth.by_request ? " Without stacks only the size that was asked for tells blocks apart." : "";
       const sure = growth.is_certain ? "" : " A block counts as the same if address, size and stack agree.";
-      const notes = el("p", { class: "ink3" }, `${sizeText(growth.survived_bytes, 2)} are live at both moments.${sure} Compare the same point of two steps: within a step everything grows and shrinks.`);
+      const notes = el("p", { class: "ink3" }, `${sizeText(growth.survived_bytes, 2)} are live at both moments.${sure}${sizes} Compare the same point of two steps: within a step everything grows and shrinks.`);
       return [el("p", { class: "sentence" }, growthSentence(growth)), changed.length ? table : null, notes];
     });
   }

@@ -23,12 +23,14 @@ export class HeldPanel {
     this.found = el("span", { class: "found", "aria-live": "polite" });
     this.fold = el("input", { type: "checkbox", change: () => view.setView({ fold: this.fold.checked }) });
     this.drawn = new Segmented("Shown as", [{ value: "icicle", text: "Icicle" }, { value: "table", text: "Table" }], (drawn) => view.setView({ drawn }));
+    this.foldLabel = el("label", { class: "check" }, this.fold, "Fold wrappers");
+    this.finder = el("span", { class: "finder" }, this.search, this.found);
     this.path = el("nav", { class: "call-path", "aria-label": "Calls above what is shown", hidden: true });
     this.icicle = new Icicle(() => this.model(), { onPick: (node) => this.open(node), onError: (error) => this.problem.replaceChildren(failedPart("The chart library", error, () => location.reload())) });
     this.problem = el("div", {});
     this.table = el("div", { class: "held-table", tabindex: 0 });
     this.context = el("span", { class: "context" }, "caller above, callee below · width is bytes");
-    this.element = panel("Who holds it at that moment", [this.context, el("div", { class: "controls" }, el("label", { class: "check" }, this.fold, "Fold wrappers"), el("span", { class: "finder" }, this.search, this.found), this.drawn.element)], this.problem, this.path, el("div", { class: "body icicle-body" }, this.icicle.element, this.table));
+    this.element = panel("Who holds it at that moment", [this.context, el("div", { class: "controls" }, this.foldLabel, this.finder, this.drawn.element)], this.problem, this.path, el("div", { class: "body icicle-body" }, this.icicle.element, this.table));
   }
 
   close() {
@@ -38,7 +40,7 @@ export class HeldPanel {
   /** @returns {import("../snapshots/icicle.js").IcicleModel | null} */
   model() {
     const { moment } = this.view;
-    return moment && this.view.view.drawn === "icicle" ? { tree: moment.tree, root: Math.min(this.root, moment.tree.parent.length - 1), search: this.search.value } : null;
+    return moment && moment.has_stacks && this.view.view.drawn === "icicle" ? { tree: moment.tree, root: Math.min(this.root, moment.tree.parent.length - 1), search: this.search.value } : null;
   }
 
   /** Another moment has other calls: the same call is looked for in it. */
@@ -94,7 +96,8 @@ export class HeldPanel {
     const { moment, view } = this.view;
     this.drawn.choose(view.drawn);
     this.fold.checked = view.fold;
-    const isIcicle = view.drawn === "icicle";
+    const isIcicle = view.drawn === "icicle" && moment?.has_stacks !== false;
+    for (const part of [this.drawn.element, this.finder, this.foldLabel]) part.hidden = moment?.has_stacks === false;
     this.icicle.element.hidden = !isIcicle || !moment;
     this.table.hidden = isIcicle;
     this.element.hidden = !moment && !this.view.momentError;
@@ -130,8 +133,9 @@ export class HeldPanel {
       const stacks = el("table", { class: "data", "aria-label": "Live memory by stack" },
         el("thead", {}, el("tr", {}, head("label", "Stack"), el("th", { scope: "col" }, "For"), head("blocks", "Blocks", "number"), head("bytes", unit.name, "number"), el("th", { scope: "col", class: "number" }, "Share"))),
         el("tbody", {}, ...rows.map((held) => el("tr", {}, el("td", { title: held.file }, el("code", {}, held.label)), el("td", {}, CATEGORY_WORDS[held.category ?? ""] ?? "several"), el("td", { class: "number" }, count(held.blocks)), el("td", { class: "number", title: exactBytes(held.bytes) }, inUnit(held.bytes, unit)), el("td", { class: "number" }, percent(moment.live_bytes ? held.bytes / moment.live_bytes : 0))))));
+      const sizes = dataTable(["Size of the block", ">Blocks", `>${unit.name}`, ">Share"], moment.by_size.map((held) => [held.label, count(held.blocks), el("span", { title: exactBytes(held.bytes) }, inUnit(held.bytes, unit)), percent(moment.live_bytes ? held.bytes / moment.live_bytes : 0)]), "Live memory by size");
       const blocks = dataTable(["Block", ">Size", ">Asked for", "From", ">Live for", ""], moment.largest.slice(0, 20).map((block) => [el("code", {}, block.address), el("span", { title: exactBytes(block.size_bytes) }, sizeText(block.size_bytes, 2)), el("span", { title: exactBytes(block.requested_bytes) }, sizeText(block.requested_bytes, 2)), block.label, block.age_us === null ? "–" : `${(block.age_us / 1000).toLocaleString("en-US", { maximumFractionDigits: 1 })} ms`, block.is_pending ? "freed, in use by another stream" : ""]), "Largest blocks");
-      return [stacks, el("h3", {}, "Largest blocks"), blocks];
+      return [moment.has_stacks ? stacks : sizes, el("h3", {}, "Largest blocks"), blocks];
     });
   }
 

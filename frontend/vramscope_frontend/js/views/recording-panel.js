@@ -5,7 +5,7 @@ import { el, fillWhenChanged, setText } from "../dom.js";
 import { count, exactBytes, inUnit, known, sizeText, tableUnit } from "../format.js";
 import { groupText, layerColours, layerOrder } from "../snapshots/layer-colours.js";
 import { placeText, RecordingChart } from "../snapshots/recording-chart.js";
-import { indexOfMoment, stepTextAt } from "../snapshots/recording-steps.js";
+import { indexOfMoment, stepIndexAt, stepRange, stepTextAt } from "../snapshots/recording-steps.js";
 import { dataTable, failedPart, panel, Segmented } from "./parts.js";
 
 /** @typedef {import("./snapshot.js").Snapshot} Snapshot */
@@ -21,14 +21,15 @@ export class RecordingPanel {
     this.limit = null;
     this.by = new Segmented("Layers", [{ value: "stack", text: "Stack" }, { value: "line", text: "Line" }, { value: "category", text: "Category" }, { value: "size", text: "Size" }], (by) => view.setView({ by }));
     this.moment = el("span", { class: "moment-name" });
+    this.momentLabel = el("span", { class: "ink2" }, "Moment");
     this.devices = el("select", { class: "select", "aria-label": "Device", hidden: true, change: () => view.setDevice(Number(this.devices.value)) });
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => el("button", { type: "button", title, click: act }, text);
-    const steps = el("div", { class: "segmented", role: "group", "aria-label": "Move the cursor" }, button("‹ Step", "Highest moment of the step before ([)", () => view.moveStep(-1)), button("Step ›", "Highest moment of the next step (])", () => view.moveStep(1)), button("Peak", "Highest moment of the recording (p)", () => view.goToPeak()));
+    this.steps = el("div", { class: "segmented", role: "group", "aria-label": "Move the cursor" }, button("‹ Step", "Highest moment of the step before ([)", () => view.moveStep(-1)), button("Step ›", "Highest moment of the next step (])", () => view.moveStep(1)), button("Peak", "Highest moment of the recording (p)", () => view.goToPeak()));
     this.whole = el("button", { class: "button small", type: "button", title: "The whole recording (0)", click: () => view.showWhole() }, "Whole recording");
     this.asTable = el("button", { class: "button small", type: "button", "aria-pressed": "false", click: () => this.toggleTable() }, "Table");
     this.compare = el("button", { class: "button small", type: "button", click: () => view.growth.toggle() }, "Compare with…");
     this.download = el("a", { class: "button small", target: "_self", download: true }, "Download");
-    this.controls = el("div", { class: "controls" }, this.devices, el("span", { class: "ink2" }, "Moment"), this.moment, steps, this.whole, this.asTable, this.compare, this.download);
+    this.controls = el("div", { class: "controls" }, this.devices, this.momentLabel, this.moment, this.steps, this.whole, this.asTable, this.compare, this.download);
     this.chart = new RecordingChart(() => this.model(), {
       onPoint: () => undefined,
       onPin: (x) => view.setCursor(x),
@@ -79,9 +80,10 @@ export class RecordingPanel {
     this.download.setAttribute("href", view.pickleAddress);
     const has_history = view.facts?.has_history !== false;
     this.body.hidden = !timeline || !has_history;
-    for (const part of [this.whole, this.asTable, this.compare]) part.hidden = !has_history || !timeline;
-    this.by.element.hidden = this.byLabel.hidden = this.moment.hidden = !has_history;
-    this.controls.classList.toggle("no-history", !has_history);
+    for (const part of [this.whole, this.asTable, this.by.element, this.byLabel, this.moment, this.momentLabel, this.steps]) part.hidden = !has_history || !timeline;
+    this.compare.hidden = !timeline;
+    this.compare.disabled = !has_history && (view.page.session.snapshots ?? []).filter((info) => info.state === "complete").length < 2;
+    this.compare.title = this.compare.disabled ? "There is no other snapshot of this run to compare it with." : "";
     fillWhenChanged(this.problem, error ? error.message : "", () => (error ? [failedPart("This snapshot", error, () => view.reload())] : []));
     fillWhenChanged(this.note, this.noteText(), () => [this.noteText(), has_history ? null : el("a", { href: view.page.pathOf("map") }, " The map shows how the blocks lie.")]);
     this.note.hidden = this.noteText() === "";
@@ -90,8 +92,10 @@ export class RecordingPanel {
     if (!timeline || !has_history) return;
     const index = view.cursorIndex;
     const { unit } = timeline;
-    const step = stepTextAt(timeline.steps, timeline.x[index]);
-    setText(this.moment, [step, placeText(timeline.x[index], view.origin, unit), sizeText(timeline.total[index], 2), timeline.moments[index] === timeline.peak ? "highest" : timeline.moments[index] === timeline.window_peak ? "highest shown" : ""].filter(Boolean).join(" · "));
+    const at = timeline.x[index];
+    const step = stepTextAt(timeline.steps, at);
+    const begin = stepRange(timeline.steps, stepIndexAt(timeline.steps, at), view.whole)[0];
+    setText(this.moment, [step, `${placeText(at, begin, unit)}${unit === "us" && step ? " in" : ""}`, sizeText(timeline.total[index], 2), timeline.moments[index] === timeline.peak ? "highest" : timeline.moments[index] === timeline.window_peak ? "highest shown" : ""].filter(Boolean).join(" · "));
     this.showRows(timeline, index);
     if (!this.tableHost.hidden) this.showTable(timeline);
   }

@@ -78,9 +78,9 @@ export class Snapshot {
     return this.view.range ?? this.first ?? this.whole;
   }
 
-  /** Times count from the begin of what is shown at first, or of the recording. */
+  /** Times along the axis count from its left end. */
   get origin() {
-    return this.first && this.range[0] >= this.first[0] ? this.first[0] : this.whole[0];
+    return Math.round(this.range[0]);
   }
 
   get cursorMoment() {
