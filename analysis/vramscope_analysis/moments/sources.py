@@ -58,46 +58,58 @@ def sources_of(
         optimizer_starts: when each step of an optimizer began, or ended if that is all there is:
             tells gradients from the rest of the backward pass.
     """
-    index = np.full(len(lifetimes), -1, np.int32)
-    by_key: dict[object, int] = {}
-    sources: list[Source] = []
-
-    def source(key: object, made: Source) -> int:
-        if key not in by_key:
-            by_key[key] = len(sources)
-            sources.append(made)
-        return by_key[key]
-
-    different, inverse = np.unique(lifetimes.stack, return_inverse=True)
-    of_stack = np.full(len(different), -1, np.int32)
-    for place, stack in enumerate(different.tolist()):
-        if stack >= 0 and names.is_python(stack):
-            made = _of_stack(names, stack)
-            # By the user's frames and what they called in the end: PyTorch's lines in between
-            # would split one optimizer's state in two.
-            of_stack[place] = source((made.frames, made.label, made.category), made)
-    if len(different):
-        index = of_stack[inverse]
-    without = np.flatnonzero(index < 0)
-    metadata = _forward_lines(trace, lifetimes, without)
+    found = _Sources()
+    index = found.by_stack(lifetimes, names)
     has_stacks = bool((index >= 0).any())
-    stays = _stays(lifetimes, time_us, optimizer_starts)
-    for place, made in enumerate(list(sources)):
-        if made.category == Category.BACKWARD:
-            kept = np.flatnonzero((index == place) & stays)
-            if len(kept):
-                grown = replace(made, label=f"{made.line} › gradients", category=Category.GRADIENTS)
-                index[kept] = source((made.frames, grown.label, grown.category), grown)
-    born = lifetimes.born[without]
-    kinds = np.full(len(without), int(Category.UNKNOWN))
+    categories = np.array([*(s.category for s in found.sources), Category.UNKNOWN], np.int64)
+    kinds = categories[index]
     if has_stacks:
-        kinds[born >= 0] = Category.BACKWARD
-        kinds[(born >= 0) & stays[without]] = Category.GRADIENTS
-    for row, kind in zip(without.tolist(), kinds.tolist(), strict=True):
-        category = Category(kind)
-        text = metadata.get(row)
-        index[row] = source((category, text), _of_no_stack(category, text, has_stacks))
-    return index, _told_apart(sources, names)
+        kinds[(index < 0) & (lifetimes.born >= 0)] = Category.BACKWARD
+    stays = _stays(lifetimes, time_us, optimizer_starts)
+    kinds[(kinds == Category.BACKWARD) & stays] = Category.GRADIENTS
+    texts = _forward_lines(trace, lifetimes)
+    of_backward = (kinds == Category.BACKWARD) | (kinds == Category.GRADIENTS)
+    texts[~of_backward] = -1
+    # Those whose source is more, or something else, than their stack: few different ones.
+    rows = np.flatnonzero((index < 0) | (kinds != categories[index]) | (texts >= 0))
+    different, inverse = np.unique(
+        np.stack((index[rows], kinds[rows], texts[rows])), axis=1, return_inverse=True
+    )
+    refined = np.zeros(different.shape[1], np.int32)
+    for place, (of_stack, kind, text) in enumerate(different.T.tolist()):
+        told = trace.texts[text] if trace is not None and text >= 0 else None
+        stack_source = found.sources[of_stack] if of_stack >= 0 else None
+        refined[place] = found.add(
+            _refined(stack_source, Category(kind), told, has_stacks=has_stacks)
+        )
+    index[rows] = refined[inverse.reshape(-1)]
+    return index, _told_apart(found.sources, names)
+
+
+class _Sources:
+    """Sources while they are found: equal ones get one index."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = []
+        self._by_key: dict[tuple[object, ...], int] = {}
+
+    def add(self, source: Source) -> int:
+        """The index of a source. It is known by the user's frames and by what they called in the
+        end: PyTorch's lines in between would split one optimizer's state in two."""
+        key = (source.frames, source.label, source.category)
+        if key not in self._by_key:
+            self._by_key[key] = len(self.sources)
+            self.sources.append(source)
+        return self._by_key[key]
+
+    def by_stack(self, lifetimes: Lifetimes, names: StackNames) -> NDArray[np.int32]:
+        """Sources of the blocks that have a Python stack; -1 for others."""
+        different, inverse = np.unique(lifetimes.stack, return_inverse=True)
+        of_stack = np.full(len(different), -1, np.int32)
+        for place, stack in enumerate(different.tolist()):
+            if stack >= 0 and names.is_python(stack):
+                of_stack[place] = self.add(_of_stack(names, stack))
+        return of_stack[inverse] if len(different) else np.zeros(0, np.int32)
 
 
 def _of_stack(names: StackNames, stack: int) -> Source:
@@ -112,34 +124,38 @@ def _of_stack(names: StackNames, stack: int) -> Source:
     )
 
 
-def _of_no_stack(category: Category, text: str | None, has_stacks: bool) -> Source:
-    label, file = NO_STACK_NAMES[category], ""
+def _refined(
+    source: Source | None, category: Category, text: str | None, *, has_stacks: bool
+) -> Source:
+    """What is known of a block beside its stack, or without one."""
+    told = BACKWARD_OF.fullmatch(text or "")
+    if told:
+        path = told["path"]
+        place = f"{path.rpartition('/')[2]}:{told['line']} {told['function']}"
+        what = "gradients of" if category == Category.GRADIENTS else "backward of"
+        label = f"{what} {place}"
+        return Source(label, label, path, category, (), source.stack if source else -1)
+    if source:
+        return replace(source, label=f"{source.line} › gradients", category=category)
+    label = NO_STACK_NAMES[category]
     if category == Category.UNKNOWN and not has_stacks:
         label = "recorded without stacks"
-    told = BACKWARD_OF.fullmatch(text or "")
-    line = label
-    if told:
-        file = told["path"]
-        place = f"{file.rpartition('/')[2]}:{told['line']} {told['function']}"
-        what = "gradients of" if category == Category.GRADIENTS else "backward of"
-        label = line = f"{what} {place}"
-    return Source(label, line, file, category, (), -1)
+    return Source(label, label, "", category, (), -1)
 
 
-def _forward_lines(
-    trace: Trace | None, lifetimes: Lifetimes, rows: NDArray[np.intp]
-) -> dict[int, str]:
-    """The forward line of the blocks whose entry names one."""
+def _forward_lines(trace: Trace | None, lifetimes: Lifetimes) -> NDArray[np.int64]:
+    """For each block the text that names its forward line, -1 where none does."""
+    texts = np.full(len(lifetimes), -1, np.int64)
     if trace is None or not len(trace):
-        return {}
-    traced = rows[lifetimes.born[rows] >= 0]
-    texts = trace.user_metadata[lifetimes.born[traced]]
-    is_line = np.array([BACKWARD_OF.fullmatch(text) is not None for text in trace.texts], np.bool_)
-    if not is_line.any():
-        return {}
-    told = (texts >= 0) & is_line[texts]
-    chosen = zip(traced[told].tolist(), texts[told].tolist(), strict=True)
-    return {row: trace.texts[text] for row, text in chosen}
+        return texts
+    is_line = [BACKWARD_OF.fullmatch(text) is not None for text in trace.texts]
+    if not any(is_line):
+        return texts
+    traced = np.flatnonzero(lifetimes.born >= 0)
+    found = trace.user_metadata[lifetimes.born[traced]]
+    told = (found >= 0) & np.array(is_line)[found]
+    texts[traced[told]] = found[told]
+    return texts
 
 
 def _stays(

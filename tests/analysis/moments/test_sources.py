@@ -68,6 +68,19 @@ def test_a_backward_block_goes_by_its_forward_line_if_the_entry_names_it() -> No
     assert made.sources[made.source_of[1]].file == "/home/ada/model.py"
 
 
+def test_the_forward_line_counts_more_than_the_call_of_backward() -> None:
+    engine = [(TORCH + "autograd/graph.py", 824, "_engine_run_backward"), LOOP, MODULE]
+    told = "backward of /home/ada/model.py:20 forward"
+    entries = [
+        entry("alloc", 0, 512, stack=engine, user_metadata=told),
+        entry("alloc", 512, 512, stack=FORWARD_STACK, user_metadata=told),
+    ]
+    assert labels(memory(entries)) == [
+        "backward of model.py:20 forward",
+        "model.py:20 forward › forward",
+    ]
+
+
 def test_unknown_stays_unknown() -> None:
     segments = [segment(8 * MIB, [block(MIB, MIB)])]
     bare = memory([entry("alloc", 0, 512)], segments)
