@@ -12,6 +12,7 @@ from vramscope.peaks.peak_layout import UNKNOWN_PEAKS, FourPeaks
 from vramscope_protocol.columns import UNKNOWN
 
 _UNBOUNDED: Final = 2**63
+_NOTHING: Final = list(UNKNOWN_PEAKS)
 _NO_BOUND: Final[FourPeaks] = (_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED)
 
 
@@ -34,8 +35,7 @@ class IntervalPeaks:
         """
         before = self._before
         if before is None:
-            for at, peak in enumerate(peaks):
-                self._known[at] = max(self._known[at], peak)
+            self._known = list(map(max, self._known, peaks))
         else:
             for at, peak in enumerate(peaks):
                 told = self._known if before[at] < peak else self._bound
@@ -49,10 +49,12 @@ class IntervalPeaks:
 
     def take(self) -> FourPeaks:
         """Peaks of the interval that ends now, ``UNKNOWN`` where they are not known exactly."""
-        one, two, three, four = (
-            known if known >= bound else UNKNOWN
-            for known, bound in zip(self._known, self._bound, strict=True)
-        )
+        one, two, three, four = self._known
+        if self._bound != _NOTHING:
+            one, two, three, four = (
+                known if known >= bound else UNKNOWN
+                for known, bound in zip(self._known, self._bound, strict=True)
+            )
+            self._bound = list(UNKNOWN_PEAKS)
         self._known = list(UNKNOWN_PEAKS)
-        self._bound = list(UNKNOWN_PEAKS)
         return one, two, three, four

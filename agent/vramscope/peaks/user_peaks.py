@@ -167,7 +167,8 @@ class UserPeaks:
         folded = _Kept(kept.resets, floor)
         if self._kept is marked:
             self._kept = folded
-        layout.raise_to(stats, floor)
+        if floor is not real:  # else there is nothing higher
+            layout.raise_to(stats, floor)
         total_bytes = total_bytes_of(stats)
         if total_bytes != UNKNOWN:
             total_bytes += self._reset_total_bytes
