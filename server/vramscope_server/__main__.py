@@ -9,7 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from vramscope_protocol.errors import VramscopeError
-from vramscope_server.settings import DEFAULT_PORT, Settings
+from vramscope_server.settings import (
+    DEFAULT_PORT,
+    DEFAULT_SNAPSHOTS_GIB,
+    Settings,
+    snapshot_limits,
+)
 from vramscope_server.version import server_version
 
 BAD_USAGE = 2
@@ -66,6 +71,7 @@ def settings_from(arguments: argparse.Namespace, environ: Mapping[str, str]) -> 
         runtime_file=not arguments.no_runtime_file,
         allow_hosts=tuple(host.lower() for host in arguments.allow_host),
         allow_attach=arguments.allow_attach,
+        limits=snapshot_limits(arguments.snapshots_gib),
     )
 
 
@@ -100,6 +106,12 @@ def _parser() -> argparse.ArgumentParser:
         "--allow-attach",
         action="store_true",
         help="the page lists the training processes of this machine; loopback only",
+    )
+    serve.add_argument(
+        "--snapshots-gib",
+        type=float,
+        default=DEFAULT_SNAPSHOTS_GIB,
+        help="what all snapshots may take; those of one run a quarter of it",
     )
     from vramscope_server.token_command import add_token_parser
 

@@ -14,6 +14,8 @@ from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
 
 DEFAULT_PORT: Final = 8470
 MAX_PORT: Final = 65535
+DEFAULT_SNAPSHOTS_GIB: Final = 16.0
+MAX_SNAPSHOTS_GIB: Final = 1e6
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,21 @@ class Settings:
     def database(self) -> str:
         """SQLAlchemy URL of the database, with the default filled in."""
         return self.database_url or f"sqlite:///{data_folder(os.environ) / 'vramscope.db'}"
+
+
+def snapshot_limits(total_gib: float) -> Limits:
+    """Limits under which all snapshots take so much, and those of one run a quarter of it.
+
+    Raises:
+        VramscopeError: ``bad_request``.
+    """
+    if not 0 <= total_gib <= MAX_SNAPSHOTS_GIB:
+        raise VramscopeError(
+            BAD_REQUEST,
+            f"--snapshots-gib: expected 0 to {MAX_SNAPSHOTS_GIB:g}, got {total_gib:g}",
+        )
+    total_bytes = int(total_gib * (1 << 30))
+    return Limits(snapshot_total_bytes=total_bytes, snapshot_run_bytes=total_bytes // 4)
 
 
 def is_loopback_host(host: str) -> bool:

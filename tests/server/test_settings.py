@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from vramscope_protocol.errors import VramscopeError
-from vramscope_server.settings import Settings, data_folder, is_loopback_host
+from vramscope_server.settings import (
+    DEFAULT_SNAPSHOTS_GIB,
+    Limits,
+    Settings,
+    data_folder,
+    is_loopback_host,
+    snapshot_limits,
+)
 
 
 @pytest.mark.parametrize(
@@ -75,3 +82,12 @@ def test_the_database_is_in_the_data_folder_unless_said_otherwise(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert Settings().database == f"sqlite:///{tmp_path}/vramscope/vramscope.db"
     assert Settings(database_url="sqlite:///x.db").database == "sqlite:///x.db"
+
+
+def test_snapshots_of_a_run_take_a_quarter_of_all() -> None:
+    limits = snapshot_limits(2)
+    assert (limits.snapshot_total_bytes, limits.snapshot_run_bytes) == (2 << 30, 1 << 29)
+    assert snapshot_limits(DEFAULT_SNAPSHOTS_GIB) == Limits()
+    for wrong in (-1.0, float("nan"), 1e9):
+        with pytest.raises(VramscopeError, match="--snapshots-gib: expected 0 to"):
+            snapshot_limits(wrong)

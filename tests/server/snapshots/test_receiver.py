@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from tests.support.server_app import ServerApp, server_app
 from tests.support.wire_snapshots import wire_snapshot
@@ -173,3 +174,23 @@ def test_what_cannot_be_is_a_breach_of_the_protocol(change: dict[str, Any]) -> N
     assert isinstance(begin, SnapshotBegin)
     with pytest.raises(ProtocolError):
         check_snapshot(begin)
+
+
+def test_a_database_that_takes_nothing_loses_the_snapshot_and_not_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, packed, _ = wire_snapshot()
+    tries: list[int] = []
+
+    def full(*arguments: Any) -> bool:
+        tries.append(1)
+        raise OperationalError("insert", {}, Exception("database or disk is full"))
+
+    with server_app(tmp_path, Limits(snapshot_retry_s=0.01)) as server, server.agent() as agent:
+        monkeypatch.setattr("vramscope_server.store.snapshots.append", full)
+        ack = agent.snapshot(begin, packed)
+        assert ack.refused == "the server's database does not take it"
+        assert len(tries) == 3
+        monkeypatch.undo()
+        agent.samples(3)
+        agent.wait_acked()
