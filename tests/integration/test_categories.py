@@ -20,7 +20,7 @@ from tests.support.job_process import (
     watched_command,
 )
 from vramscope_protocol.columns import UNKNOWN
-from vramscope_protocol.messages import AgentStatus
+from vramscope_protocol.messages import AgentStatus, Event
 
 pytest.importorskip("transformers")
 
@@ -97,3 +97,22 @@ def test_categories_of_a_sharded_model_are_what_each_rank_holds(tmp_path: Path) 
         assert_as_counted(row, logs[0])
     whole = 4 * (3 * 12 * 192 * 192 + 2 * 4000 * 192)
     assert logs[0]["parameters"] == pytest.approx(whole / 2, rel=0.05)
+
+
+def test_models_from_before_the_agent_are_found(tmp_path: Path) -> None:
+    with FakeServer() as server:
+        job = start(
+            [sys.executable, str(JOB), "late", str(tmp_path / "log"), "--steps=10"],
+            VRAMSCOPE_URL=server.url,
+            VRAMSCOPE_TOKEN=server.token,
+            VRAMSCOPE_EMULATE="1",
+            VRAMSCOPE_CAPACITY="4GiB",
+            PYTHONPATH=PATHS,
+        )
+        code, output, errors = finish(job)
+        assert (code, output, foreign_lines(errors)) == (0, "", [])
+        row = list(server.rows("step"))[-1]
+        (event,) = [each for each in server.of_type(Event) if each.kind == "tensors"]
+    assert_as_counted(row, last_line(tmp_path / "log.0"))
+    assert event.data["is_complete"] is True
+    assert event.data["modules"] > 20

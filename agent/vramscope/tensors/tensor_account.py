@@ -21,7 +21,7 @@ from vramscope.guard import Attempt, report
 from vramscope.sampling.clock import Clock
 from vramscope.tensors.category import CODES, COLUMNS, KEPT_COLUMN
 from vramscope.tensors.census import Census, Storage
-from vramscope.tensors.module_scan import scan_for_modules
+from vramscope.tensors.module_scan import ModuleScan
 from vramscope.tensors.modules import Modules
 from vramscope.tensors.owners import Owners
 from vramscope_protocol.columns import UNKNOWN
@@ -33,10 +33,16 @@ SHARE: Final = 0.0005
 CHANGE_SHARE: Final = 0.005
 """The same when modules, optimizers or their state have come or gone since the last look."""
 
+SCAN_INTERVAL_NS: Final = 2_000_000_000
+"""Between two turns of the look through all objects."""
+
 LONGEST_INTERVAL_NS: Final = 300_000_000_000
 SHORTEST_INTERVAL_NS: Final = 250_000_000
 _RETRY_INTERVAL_NS: Final = 60_000_000_000
-_OWNERS_WANTED_NS: Final = 10_000_000_000
+OWNERS_AGE_NS: Final = 2_000_000_000
+"""Older ones are made anew while somebody asks for them, as often as ``CHANGE_SHARE`` allows."""
+
+_OWNERS_WANTED_NS: Final = 30_000_000_000
 
 
 class TensorAccount:
@@ -70,7 +76,7 @@ class TensorAccount:
         self._emit = emit
         self._self_cost = self_cost
         self._modules = modules
-        self._must_scan = modules.has_missed_some
+        self._scan = ModuleScan(modules) if modules.has_missed_some else None
         self._optimizers: dict[int, weakref.ref[Any]] = {}
         self._values = [UNKNOWN] * len(COLUMNS)
         self._kept_bytes = UNKNOWN
@@ -78,7 +84,7 @@ class TensorAccount:
         self._due_ns = self._earliest_ns = 0
         self._cost_ns = 0
         self._owners: Owners | None = None
-        self._owners_wanted_ns = 0
+        self._owners_ns = self._owners_wanted_ns = 0
 
     def install(self) -> None:
         """See the modules that the job builds from now on."""
@@ -102,7 +108,7 @@ class TensorAccount:
 
     def backward_began(self) -> None:
         """The first backward of a step is about to begin; on the training thread."""
-        if self._clock.monotonic_ns() < self._due_ns or self._must_scan or not self._seen_any():
+        if self._clock.monotonic_ns() < self._due_ns or self._scan or not self._seen_any():
             return
         with self._self_cost.part("census"):
             start_ns = time.perf_counter_ns()
@@ -133,7 +139,8 @@ class TensorAccount:
         with attempt:
             self._modules.hook_at_boundary()
             optimizers = self._stepped()
-            if now_ns >= self._due_ns or self._signature != self._signature_of(optimizers):
+            is_due = now_ns >= self._due_ns or self._needs_owners(now_ns)
+            if is_due or self._signature != self._signature_of(optimizers):
                 self._look(self._current_step(), optimizers, now_ns)
         if attempt.error is not None:
             # Of no use any more, and perhaps wrong for good.
@@ -143,9 +150,8 @@ class TensorAccount:
             report("tensors", attempt.error)
 
     def _look(self, step: int, optimizers: list[Any], now_ns: int) -> None:
-        if self._must_scan:
-            self._must_scan = False
-            self._scan(step)
+        if self._scan is not None and not self._go_on_scanning(self._scan, step, now_ns):
+            return
         start_ns = time.perf_counter_ns()
         wants_owners = now_ns < self._owners_wanted_ns
         census = Census(self._storage, names=wants_owners)
@@ -155,32 +161,45 @@ class TensorAccount:
         self._values = values if any(values) else [UNKNOWN] * len(CODES)
         if wants_owners:
             self._owners = Owners(census.owned, step, self._clock.time_ns())
+            self._owners_ns = now_ns
         self._signature = self._signature_of(optimizers)
         cost_ns = self._cost_ns + time.perf_counter_ns() - start_ns
         self._cost_ns = 0
         self._due_ns = now_ns + _interval_ns(cost_ns, SHARE)
         self._earliest_ns = now_ns + _interval_ns(cost_ns, CHANGE_SHARE)
 
-    def _scan(self, step: int) -> None:
-        scan = scan_for_modules(self._modules)
-        text = f"found {scan.modules:,} modules among {scan.objects:,} objects"
+    def _go_on_scanning(self, scan: ModuleScan, step: int, now_ns: int) -> bool:
+        """Whether it is over. Until then nothing is counted: half of the modules are no answer."""
+        scan.go_on()
+        if not scan.is_over:
+            self._due_ns = self._earliest_ns = now_ns + SCAN_INTERVAL_NS
+            return False
+        self._scan = None
+        text = f"found {scan.found:,} modules among {scan.objects:,} objects"
+        text = f"{text} in {scan.took_s * 1e3:.0f} ms"
         if not scan.is_complete:
-            text = f"{text}, and gave up: parameters that no optimizer steps may be missing"
+            text = f"{text}; there may be more: parameters that no optimizer steps may be missing"
         data = {
-            "modules": scan.modules,
+            "modules": scan.found,
             "objects": scan.objects,
             "took_us": int(scan.took_s * 1e6),
             "is_complete": scan.is_complete,
         }
-        text = f"{text} in {scan.took_s * 1e3:.0f} ms"
         self._emit(Event(0, self._clock.time_ns(), "tensors", step, text, data))
+        return True
 
     def _stepped(self) -> list[Any]:
         found = (ref() for ref in self._optimizers.copy().values())
         return [optimizer for optimizer in found if optimizer is not None]
 
+    def _needs_owners(self, now_ns: int) -> bool:
+        """Whether somebody looks at the map, and blocks have come that nobody has named yet."""
+        if now_ns >= self._owners_wanted_ns:
+            return False
+        return self._owners is None or now_ns - self._owners_ns > OWNERS_AGE_NS
+
     def _seen_any(self) -> bool:
-        return self._must_scan or bool(self._optimizers) or self._modules.seen > 0
+        return self._scan is not None or bool(self._optimizers) or self._modules.seen > 0
 
     def _signature_of(self, optimizers: list[Any]) -> tuple[int, ...]:
         """Changes when modules, optimizers, parameters or state come or go. Cheap."""

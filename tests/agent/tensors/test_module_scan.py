@@ -2,18 +2,21 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from vramscope.tensors.module_scan import scan_for_modules  # noqa: E402
+from vramscope.tensors import module_scan  # noqa: E402
+from vramscope.tensors.module_scan import ModuleScan  # noqa: E402
 from vramscope.tensors.modules import Modules  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
 nn = torch.nn
+LONG_S = 300.0
 
 
 class Unhashable(type):
@@ -38,22 +41,63 @@ def model() -> Any:
     return nn.Sequential(nn.Linear(2, 2), nn.ReLU())
 
 
+@pytest.fixture
+def frozen() -> Iterator[None]:
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def is_found(model: Any, modules: Modules) -> bool:
+    return {id(each) for each in model.modules()} <= {id(each) for each in modules.alive()}
+
+
 def test_every_module_that_is_alive_is_found(model: Any) -> None:
     modules = Modules()
-    scan = scan_for_modules(modules)
+    scan = ModuleScan(modules, LONG_S)
+    scan.go_on()
+    assert scan.is_over
     assert scan.is_complete
-    assert scan.modules >= 3
+    assert scan.found >= 3
     assert scan.objects > 1000
     assert scan.took_s > 0
-    assert {id(each) for each in model.modules()} <= {id(each) for each in modules.alive()}
+    assert is_found(model, modules)
+
+
+def test_it_goes_on_turn_after_turn_until_all_were_looked_at(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module_scan, "MOST_TURNS", 10_000)
+    modules = Modules()
+    scan = ModuleScan(modules, turn_s=0.0)
+    turns = 0
+    while not scan.is_over:
+        scan.go_on()
+        turns += 1
+    assert turns > 1
+    assert scan.is_complete
+    assert is_found(model, modules)
+
+
+def test_with_too_many_objects_it_gives_up_and_says_so(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module_scan, "_CHUNK", 1)
+    scan = ModuleScan(Modules(), turn_s=0.0)
+    for _ in range(module_scan.MOST_TURNS):
+        assert not scan.is_over
+        scan.go_on()
+    assert scan.is_over
+    assert not scan.is_complete
 
 
 def test_objects_are_not_asked_what_they_are(model: Any) -> None:
     target = nn.Linear(1, 1)
     proxies = [weakref.proxy(target), Odd()]
     del target  # from now on the proxy raises at every question
-    modules = Modules()
-    assert scan_for_modules(modules).is_complete
+    scan = ModuleScan(Modules(), LONG_S)
+    scan.go_on()
+    assert scan.is_complete
     assert len(proxies) == 2
 
 
@@ -61,13 +105,15 @@ def test_nothing_is_held_afterwards(model: Any) -> None:
     modules = Modules()
     extra = nn.Linear(2, 2)
     watched = weakref.ref(extra)
-    scan_for_modules(modules)
+    scan = ModuleScan(modules, LONG_S)
+    scan.go_on()
     del extra
     assert watched() is None
-    gc.collect()
+    assert scan.is_over
 
 
-def test_a_scan_that_takes_too_long_is_given_up_and_says_so(model: Any) -> None:
-    scan = scan_for_modules(Modules(), longest_s=0.0)
+def test_what_the_job_has_frozen_is_known_to_be_missed(model: Any, frozen: None) -> None:
+    scan = ModuleScan(Modules(), LONG_S)
+    scan.go_on()
+    assert scan.is_over
     assert not scan.is_complete
-    assert scan.modules == 0

@@ -20,6 +20,8 @@ from vramscope.tensors.census import Census  # noqa: E402
 from vramscope.tensors.modules import Modules  # noqa: E402
 from vramscope.tensors.tensor_account import (  # noqa: E402
     CHANGE_SHARE,
+    OWNERS_AGE_NS,
+    SCAN_INTERVAL_NS,
     SHARE,
     SHORTEST_INTERVAL_NS,
     TensorAccount,
@@ -190,7 +192,12 @@ def test_modules_from_before_are_looked_for_once_and_the_cost_is_told() -> None:
     job = Job(scans=True)
     try:
         job.model, job.optimizer = model, torch.optim.SGD(model.parameters(), lr=0.1)
-        assert job.train()["parameters"] >= WEIGHT_BYTES
+        row = job.train()
+        while not job.events:
+            # In turns; half of the modules are no answer.
+            assert set(row.values()) == {UNKNOWN}
+            row = job.train(pass_ns=SCAN_INTERVAL_NS)
+        assert row["parameters"] >= WEIGHT_BYTES
         job.clock.advance(3600)
         job.train()
         (event,) = job.events
@@ -214,6 +221,24 @@ def test_in_the_backward_nothing_is_counted(job: Job) -> None:
     job.model.weight.register_hook(lambda gradient: rows.append(job.row()))
     job.model(torch.ones(1, 64)).sum().backward()
     assert [set(row.values()) for row in rows] == [{UNKNOWN}]
+
+
+def test_owners_are_made_soon_while_somebody_asks_for_them(
+    job: Job, look_ms: dict[str, float]
+) -> None:
+    job.build()
+    job.train()
+    soon_ns = int(look_ms["ms"] * 2e6 / CHANGE_SHARE)
+    job.account.owners()
+    job.train(pass_ns=soon_ns)
+    first = job.account.owners()
+    assert first is not None
+    job.train(pass_ns=soon_ns)
+    assert job.account.owners() is first
+    job.train(pass_ns=OWNERS_AGE_NS)
+    second = job.account.owners()
+    assert second is not None
+    assert second.step > first.step
 
 
 def test_owners_are_there_once_somebody_has_asked(job: Job) -> None:

@@ -2,8 +2,9 @@
 
     categories.py KIND PATH [--device=cuda] [--steps=8] [--pause-s=0.1]
 
-KIND: plain, amp, checkpointing, tied, frozen, gan, ema; and under torchrun ddp, fsdp (fully_shard)
-and fsdp1 (FullyShardedDataParallel). Each rank writes a line of JSON a step to PATH.RANK.
+KIND: plain, amp, checkpointing, tied, frozen, gan, ema; late, which attaches the agent itself when
+it has trained for a while; and under torchrun ddp, fsdp (fully_shard) and fsdp1
+(FullyShardedDataParallel). Each rank writes a line of JSON a step to PATH.RANK.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+import vramscope
 from tests.support.tensor_counts import counted
 
 VOCABULARY, LENGTH = 4000, 64
@@ -125,7 +127,9 @@ def main() -> None:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     training = Training(options.kind, device)
     with open(f"{options.path}.{rank}", "w") as log:
-        for _ in range(options.steps):
+        for number in range(options.steps):
+            if options.kind == "late" and number == 2:
+                vramscope.attach()
             training.step()
             sizes = counted(training.models, training.optimizers, device.type)
             log.write(json.dumps(sizes) + "\n")
