@@ -80,3 +80,17 @@ test("peaks that are counted by step are exact, whatever the samples and the job
   assert.deepEqual(high.columns[AT_MOST].slice(0, 2), [1, 0], "reserved stood still all through the second step");
   assert.deepEqual(high.columns[OPTIMIZER_BEFORE].slice(1), [3, 4]);
 });
+
+test("rows that grew are looked at from their end only, with the same answer", () => {
+  const all = Array.from({ length: 60 }, (_, i) => 20 + (i % 7));
+  const samples = samplesOf(all.map((_, i) => i + 0.5), all.map((_, i) => 12 + (i % 5)));
+  const steps = stepsOf(all.slice(0, 40));
+  const before = highMoments(steps, samples);
+  const grown = stepsOf(all);
+  for (let i = 40; i < 60; i++) {
+    steps.x.push(grown.x[i]);
+    steps.t.push(grown.t[i]);
+    for (const name in steps.columns) steps.columns[name].push(grown.columns[name][i]);
+  }
+  assert.deepEqual(highMoments(steps, samples, before).columns, highMoments(grown, samples).columns);
+});

@@ -6,7 +6,6 @@ import { known } from "./format.js";
 import { account } from "./waterfall.js";
 
 /** @typedef {import("./waterfall.js").Moment} Moment */
-/** @typedef {import("./waterfall.js").Part} Part */
 /**
  * @typedef {"tensors" | "held" | "within" | "parameters" | "gradients" | "optimizer" | "buffers" | "activations" | "unsplit" | "pending" | "stranded" | "private" | "inside" | "cached" | "context" | "driver" | "other" | "unknown"} LayerId
  */
@@ -41,13 +40,6 @@ export const UNDIVIDED_LAYERS = /** @type {const} */ (["tensors", "held", "withi
 /** Layers that divide what tensors hold. */
 export const CATEGORY_LAYERS = /** @type {const} */ (["parameters", "gradients", "optimizer", "buffers", "activations", "unsplit"]);
 
-/** @type {Partial<Record<Part, LayerId>>} */
-const LAYER_OF_PART = {
-  parameters: "parameters", gradients: "gradients", optimizer_state: "optimizer", buffers: "buffers", activations: "activations", not_split: "unsplit",
-  pending_free: "pending", stranded: "stranded", private_pool: "private", cache_not_split: "inside", returnable: "cached",
-  outside: "context", driver: "driver", other_processes: "other", unknown: "unknown",
-};
-
 /**
  * @typedef {object} Composition
  * @property {Record<LayerId, number | null>} layers
@@ -79,6 +71,7 @@ const LAYER_OF_PART = {
  * @property {{returnable: number | null, stranded: number | null, privatePool: number | null}} [cache] as of the last look at the segments
  */
 
+const UNDIVIDED = { tensors: null, held: null, within: null };
 const NO_CATEGORIES = { part: null, parameters: null, gradients: null, gradientsKept: null, optimizerState: null, optimizerBefore: null, buffers: null };
 
 /**
@@ -102,12 +95,26 @@ export function compose(counters, limit_bytes) {
     parameters: categories.parameters, gradients: categories.gradients, gradients_kept: categories.gradientsKept, buffers: categories.buffers,
     optimizer_state: categories.optimizerState, optimizer_state_before: categories.optimizerBefore,
   }, moment);
+  const stand_in = isSplit ? UNDIVIDED : splitAllocated(allocated, counters.heldAtEnd);
   /** @type {Record<LayerId, number | null>} */
-  const layers = { ...emptyLayers(), ...(isSplit ? {} : splitAllocated(allocated, counters.heldAtEnd)) };
-  for (const [part, layer] of Object.entries(LAYER_OF_PART)) {
-    if (isSplit || !(/** @type {readonly LayerId[]} */ (CATEGORY_LAYERS)).includes(layer)) layers[layer] = parts[/** @type {Part} */ (part)];
-  }
-  if (!known(used)) layers.unknown = null;
+  const layers = {
+    ...stand_in,
+    parameters: isSplit ? parts.parameters : null,
+    gradients: isSplit ? parts.gradients : null,
+    optimizer: isSplit ? parts.optimizer_state : null,
+    buffers: isSplit ? parts.buffers : null,
+    activations: isSplit ? parts.activations : null,
+    unsplit: isSplit ? parts.not_split : null,
+    pending: parts.pending_free,
+    stranded: parts.stranded,
+    private: parts.private_pool,
+    inside: parts.cache_not_split,
+    cached: parts.returnable,
+    context: parts.outside,
+    driver: parts.driver,
+    other: parts.other_processes,
+    unknown: known(used) ? parts.unknown : null,
+  };
   const inside = known(reserved) ? (layers.context ?? 0) + (layers.driver ?? 0) + (layers.other ?? 0) + (layers.unknown ?? 0) + reserved : null;
   return {
     layers,
@@ -132,11 +139,6 @@ const NAMELESS_SHARE = 0.01;
 export function isNamed({ layers, isSplit, usedKnown, used }) {
   const nameless = (layers.unknown ?? 0) + (layers.inside ?? 0) + (layers.unsplit ?? 0);
   return isSplit && usedKnown && known(layers.unknown) && known(layers.activations) && known(used) && nameless < NAMELESS_SHARE * used;
-}
-
-/** @returns {Record<LayerId, number | null>} */
-function emptyLayers() {
-  return /** @type {Record<LayerId, number | null>} */ (Object.fromEntries(LAYERS.map(({ id }) => [id, null])));
 }
 
 /**
@@ -182,6 +184,8 @@ function splitAllocated(allocated, heldAtEnd) {
   return { tensors: 0, held, within: allocated - held };
 }
 
+/** Value of a series in one row; null where it is not known. @typedef {(name: string) => number | null} RowReader */
+
 /**
  * The state that a row was taken in: a moment of its step, or the instant of the sample.
  * @param {Record<string, number>} row
@@ -192,29 +196,42 @@ function splitAllocated(allocated, heldAtEnd) {
  * @returns {Counters}
  */
 export function countersAt(row, exact, heldAtEnd, moment = "instant", step = row) {
+  return countersFrom((name) => row[name] ?? null, exact, heldAtEnd, moment, (name) => step[name] ?? null);
+}
+
+/**
+ * The same from columns: a picture reads a thousand rows, four times a second.
+ * @param {RowReader} at
+ * @param {boolean} exact
+ * @param {number | null} heldAtEnd
+ * @param {Moment} moment
+ * @param {RowReader} atStep
+ * @returns {Counters}
+ */
+export function countersFrom(at, exact, heldAtEnd, moment, atStep) {
   return {
-    allocated: row[fields.ALLOCATED] ?? null,
-    active: row[fields.ACTIVE] ?? null,
-    reserved: row[fields.RESERVED] ?? null,
-    inactiveSplit: exact ? (row[fields.INACTIVE_SPLIT] ?? null) : null,
-    used: row[fields.DEVICE_USED] ?? null,
-    process: row[fields.DEVICE_PROCESS] ?? null,
-    other: row[fields.DEVICE_OTHER] ?? null,
+    allocated: at(fields.ALLOCATED),
+    active: at(fields.ACTIVE),
+    reserved: at(fields.RESERVED),
+    inactiveSplit: exact ? at(fields.INACTIVE_SPLIT) : null,
+    used: at(fields.DEVICE_USED),
+    process: at(fields.DEVICE_PROCESS),
+    other: at(fields.DEVICE_OTHER),
     heldAtEnd,
     moment,
-    total: row[fields.DEVICE_TOTAL] ?? null,
-    free: row[fields.DEVICE_FREE] ?? null,
-    reservedAtMost: row[AT_MOST] === 1,
+    total: at(fields.DEVICE_TOTAL),
+    free: at(fields.DEVICE_FREE),
+    reservedAtMost: at(AT_MOST) === 1,
     categories: {
-      part: row[fields.PEAK_PART] ?? null,
-      parameters: step[fields.PARAMETERS] ?? null,
-      gradients: step[fields.GRADIENTS] ?? null,
-      gradientsKept: step[fields.GRADIENTS_KEPT] ?? null,
-      optimizerState: step[fields.OPTIMIZER_STATE] ?? null,
-      optimizerBefore: step[OPTIMIZER_BEFORE] ?? null,
-      buffers: step[fields.BUFFERS] ?? null,
+      part: at(fields.PEAK_PART),
+      parameters: atStep(fields.PARAMETERS),
+      gradients: atStep(fields.GRADIENTS),
+      gradientsKept: atStep(fields.GRADIENTS_KEPT),
+      optimizerState: atStep(fields.OPTIMIZER_STATE),
+      optimizerBefore: atStep(OPTIMIZER_BEFORE),
+      buffers: atStep(fields.BUFFERS),
     },
-    cache: exact ? { returnable: row[fields.RETURNABLE] ?? null, stranded: row[fields.STRANDED] ?? null, privatePool: row[fields.PRIVATE_POOL] ?? null } : undefined,
+    cache: exact ? { returnable: at(fields.RETURNABLE), stranded: at(fields.STRANDED), privatePool: at(fields.PRIVATE_POOL) } : undefined,
   };
 }
 

@@ -28,36 +28,34 @@ const STATE = [fields.ALLOCATED, fields.ACTIVE, fields.RESERVED, fields.INACTIVE
 const PARTS = fields.PARTS.flatMap((part) => [fields.partField(part, "peak_bytes"), fields.partField(part, "volume_bytes"), fields.partField(part, "time_us")]);
 const KEPT = [fields.DEVICE_ALLOCATIONS, fields.RETRIES, fields.STEP_DURATION, fields.STEP, LIFE, fields.PEAK_ALLOCATED, fields.PEAK_PART, fields.ALLOCATED_VOLUME, ...fields.CATEGORY_FIELDS, ...PARTS];
 
+/** Samples come a little later than the steps that they are of. */
+const SETTLED_S = 5;
+
 /**
  * One row a step with the state at its highest known moment.
  * @param {Table} steps
  * @param {Table} samples
+ * @param {Table | null} [before] the answer for the same table when it had fewer rows: it grows
  * @returns {Table}
  */
-export function highMoments(steps, samples) {
+export function highMoments(steps, samples, before = null) {
   const rows = steps.x.length;
+  const start = before ? Math.min(before.columns[MOMENT].length, lowerBound(steps.t, (steps.t[rows - 1] ?? 0) - SETTLED_S)) : 0;
   /** @type {Record<string, number[]>} */
-  const columns = { [HELD]: steps.columns[fields.ALLOCATED] ?? [], [OPTIMIZER_BEFORE]: stateBefore(steps) };
+  const columns = before ? before.columns : { [HELD]: steps.columns[fields.ALLOCATED] ?? [], [OPTIMIZER_BEFORE]: [] };
   for (const name of KEPT) if (steps.columns[name]) columns[name] = steps.columns[name];
-  for (const name of STATE) columns[name] = new Array(rows);
-  let from = 0;
-  for (let i = 0; i < rows; i++) {
+  const state_before = columns[OPTIMIZER_BEFORE];
+  for (const name of STATE) columns[name] ??= new Array(rows);
+  let from = start > 0 ? lowerBound(samples.x, steps.t[start - 1] + 1e-9) : 0;
+  for (let i = start; i < rows; i++) {
     const to = lowerBound(samples.x, steps.t[i] + 1e-9);
     const sample = highestSample(samples, reachesInto(samples, from - 1, i > 0 ? steps.t[i - 1] : -Infinity) ? from - 1 : from, to);
     from = to;
     const state = highestState(steps, i, samples, sample);
     for (const name of STATE) columns[name][i] = state[name] ?? NaN;
+    state_before[i] = beginsLife(steps, i) ? NaN : (steps.columns[fields.OPTIMIZER_STATE]?.[i - 1] ?? NaN);
   }
   return { x: steps.x, t: steps.t, columns, binWidth: steps.binWidth };
-}
-
-/**
- * Optimizer state that each step began with.
- * @param {Table} steps
- */
-function stateBefore(steps) {
-  const state = steps.columns[fields.OPTIMIZER_STATE] ?? [];
-  return steps.x.map((_, i) => (beginsLife(steps, i) ? NaN : (state[i - 1] ?? NaN)));
 }
 
 /**

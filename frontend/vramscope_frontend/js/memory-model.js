@@ -1,6 +1,6 @@
 // From rows to one picture: which rows, which layers, which marks and holes. Pure.
 
-import { compose, countersAt, LAYERS } from "./composition.js";
+import { compose, countersAt, countersFrom, LAYERS } from "./composition.js";
 import { pickRows } from "./downsampling.js";
 import * as fields from "./fields.js";
 import { age, count, duration, inUnit, known, plural, tableUnit } from "./format.js";
@@ -136,21 +136,23 @@ function stateAt(rows, index, bySamples, steps) {
  * @param {Table} steps
  */
 function countersOf(rows, index, bySamples, steps) {
-  const row = rowAt(rows, index);
-  if (!bySamples) return countersAt(row, true, row[HELD] ?? null, MOMENTS[row[MOMENT] ?? 0]);
-  const before = stepBefore(steps, rows.t[index]);
-  return countersAt(row, !isRolledUp(rows, index), before[fields.ALLOCATED] ?? null, "instant", before);
+  const at = readerOf(rows, index);
+  if (!bySamples) return countersFrom(at, true, at(HELD), MOMENTS[at(MOMENT) ?? 0], at);
+  // What the step before handed on.
+  const before = readerOf(steps, indexAt(steps.t, rows.t[index]));
+  return countersFrom(at, !isRolledUp(rows, index), before(fields.ALLOCATED), "instant", before);
 }
 
 /**
- * What the step before a moment handed on.
- * @param {Table} steps
- * @param {number} t
- * @returns {Record<string, number>}
+ * @param {Table} table
+ * @param {number} index
+ * @returns {import("./composition.js").RowReader}
  */
-function stepBefore(steps, t) {
-  const index = indexAt(steps.t, t);
-  return index < 0 ? {} : rowAt(steps, index);
+function readerOf({ columns }, index) {
+  return (name) => {
+    const value = columns[name]?.[index];
+    return known(value) ? value : null;
+  };
 }
 
 /**

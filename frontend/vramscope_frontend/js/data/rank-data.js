@@ -11,6 +11,8 @@ import { LayeredTable } from "./layered-table.js";
 /** @typedef {import("../messages.js").SamplesEvent} SamplesEvent */
 /** @typedef {import("../messages.js").StepsEvent} StepsEvent */
 /** @typedef {"steps" | "samples"} Kind */
+/** @typedef {import("../series.js").Table} Table */
+/** The highest moments of a table, and what they were made of. @typedef {{key: string, of: {steps: Table, first: number | undefined, coarse: Table, detail: unknown}, table: Table}} Highs */
 
 const RECENT_S = 600;
 /** 12 minutes at 10 Hz, and as many steps. */
@@ -53,8 +55,10 @@ export class RankData {
     this.fetched = { step: 0, t: 0 };
     /** What the step numbers of each life are shifted by on the axis. @type {Map<number, number>} */
     this.offsets = new Map();
-    /** @type {{key: string, table: import("../series.js").Table} | null} */
-    this.highs = null;
+    /** @type {Highs | null} */
+    this.recentHighs = null;
+    /** @type {Highs | null} */
+    this.wholeHighs = null;
   }
 
   close() {
@@ -117,9 +121,17 @@ export class RankData {
    */
   high(x0) {
     const steps = this.steps.view(x0);
-    const key = `${this.steps.version}/${this.samples.version}/${steps === this.steps.recent}`;
-    if (this.highs?.key !== key) this.highs = { key, table: highMoments(steps, this.samples.whole()) };
-    return this.highs.table;
+    const key = `${this.steps.version}/${this.samples.version}`;
+    const isRecent = steps === this.steps.recent;
+    const highs = isRecent ? this.recentHighs : this.wholeHighs;
+    if (highs?.key === key) return highs.table;
+    // Rows that only grew need their newest ones looked at: a run of hours has thousands.
+    const of = { steps, first: steps.x[0], coarse: this.samples.coarse, detail: this.samples.detail };
+    const grew = highs !== null && isRecent && highs.of.steps === steps && highs.of.first === of.first && highs.of.coarse === of.coarse && highs.of.detail === of.detail;
+    const made = { key, of, table: highMoments(steps, this.samples.whole(), grew ? highs.table : null) };
+    if (isRecent) this.recentHighs = made;
+    else this.wholeHighs = made;
+    return made.table;
   }
 
   /** After a cut of the feed: fetch what came in between. */

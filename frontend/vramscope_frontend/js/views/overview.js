@@ -125,7 +125,7 @@ export class Overview {
     const run = session.run;
     if (!run || !summary) return;
     const data = session.rankData;
-    const facts = data ? stepFacts(data, this.shownSteps(data), data.high(-Infinity)) : null;
+    const facts = data ? stepFacts(data, this.shownSteps(data), data.high(data.steps.recent.x[0] ?? -Infinity)) : null;
     this.facts = facts;
     this.stats.show(summary, facts, run);
     if (data?.loaded) this.memory.showSteps(!data.steps.isEmpty);
