@@ -119,7 +119,7 @@ export const CATALOGUE = [
       { key: "steps", label: "Steps", kind: "number", value: 3, min: 1, max: 100_000, optional: true, note: "Empty: until it is stopped." },
       { key: "mode", label: "What", kind: "choice", value: "alloc", options: [{ value: "alloc", text: "every event, stacks of allocations" }, { value: "all", text: "every event, stacks of frees too" }, { value: "state", text: "live blocks only" }] },
       { key: "max_mib", label: "Host memory at most", kind: "number", value: 256, unit: "MiB", min: 16, max: 65_536 },
-      { key: "backward_lines", label: "Name the forward line of what the backward pass allocates", kind: "flag", value: false, note: "Slower: a hook at each node of the graph." },
+      { key: "backward_lines", label: "Name the forward line of what the backward pass allocates", kind: "flag", value: false, note: "Dear: PyTorch's anomaly mode takes the stack of every operation. A step of 25 ms took 240 where it was measured. torch 2.10 and newer." },
     ],
   },
   {

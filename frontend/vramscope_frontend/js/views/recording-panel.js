@@ -78,6 +78,8 @@ export class RecordingPanel {
     }
     this.by.choose(view.view.by);
     this.download.setAttribute("href", view.pickleAddress);
+    // A frame has no session that a plain link could use.
+    this.download.hidden = document.documentElement.dataset.frame !== undefined || view.info?.state !== "complete";
     const has_history = view.facts?.has_history !== false;
     this.body.hidden = !timeline || !has_history;
     for (const part of [this.whole, this.asTable, this.by.element, this.byLabel, this.moment, this.momentLabel, this.steps]) part.hidden = !has_history || !timeline;

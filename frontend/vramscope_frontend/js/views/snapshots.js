@@ -87,7 +87,7 @@ export class Snapshots {
       const state = stateText(info);
       const name = state === null ? el("a", { href: this.page.snapshotPath(info.id) }, nameOf(info)) : el("span", {}, nameOf(info));
       const actions = el("span", { class: "row-actions" },
-        state === null ? el("a", { href: api.pickleAddress(info.id), download: true, target: "_self" }, "Download") : null,
+        state === null && document.documentElement.dataset.frame === undefined ? el("a", { href: api.pickleAddress(info.id), download: true, target: "_self" }, "Download") : null,
         mayDelete && info.state !== "receiving" ? el("button", { class: "button link", type: "button", "aria-label": `Delete ${nameOf(info)}`, click: (/** @type {Event} */ event) => this.askToDelete(info, /** @type {HTMLElement} */ (event.currentTarget)) }, "Delete") : null);
       return [name, el("span", { title: `${clockWithUtc(info.taken_ns)}, ${ageText(info, now_ns)}` }, day(info.taken_ns, now_ns)), known(info.step) ? count(info.step) : "–", known(info.rank) ? String(info.rank) : "–", contentsText(info), el("span", { title: info.issued_by ? `by ${info.issued_by}` : "" }, originText(info)), el("span", { title: exactBytes(info.raw_bytes) }, sizeText(info.raw_bytes)), state === null ? "stored" : el("span", { class: info.state === "receiving" ? "" : "warn" }, state), actions];
     });
