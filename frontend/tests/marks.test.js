@@ -16,6 +16,11 @@ test("dry runs and questions leave no mark", () => {
   assert.deepEqual(happenings([], [{ ...command, dry_run: true }, { ...command, name: "stats" }], 1), []);
 });
 
+test("a snapshot that was taken is a diamond", () => {
+  const taken = { ...command, name: "snapshot", receipts: { 0: { state: "done", step: 42, result: { snapshot: "s1" }, time_ns: 6e9 } } };
+  assert.deepEqual(happenings([], [taken], 1).map((one) => [one.kind, one.glyph, one.text]), [["snapshot", "◆", "Take a snapshot, by ada"]]);
+});
+
 test("several ranks are told apart", () => {
   assert.equal(happenings([event({ rank: 3 })], [], 8)[0].text, "Rank 3: Attached");
 });

@@ -11,7 +11,7 @@ import { commandEntry, commandTitle } from "./commands/catalogue.js";
 /** @typedef {{time_ns: number, step: number | null, rank: number | null, kind: string, glyph: string, text: string}} Happening */
 
 /** @type {Record<string, string>} */
-const GLYPHS = { attach: "▸", register: "▸", detach: "◂", exit: "■", goodbye: "■", exception: "✕", oom: "✕", command: "↺", mark: "◆", capture: "◇", phase: "▭", restart: "↻", handover: "↻", lost: "✕" };
+const GLYPHS = { attach: "▸", register: "▸", detach: "◂", exit: "■", goodbye: "■", exception: "✕", oom: "✕", command: "↺", mark: "◆", capture: "◇", snapshot: "◆", history: "◆", phase: "▭", restart: "↻", handover: "↻", lost: "✕" };
 const TURNS = { restart: true, attach: true, handover: true };
 /** A job that evaluates often must not push everything else out of the list. */
 const MOST_PHASES = 4;
@@ -86,8 +86,9 @@ function commandHappening(command) {
   const returned = receipts.reduce((sum, receipt) => sum + (receipt.returned_bytes ?? 0), 0);
   const result = command.state !== "done" ? `: ${command.state}` : returned > 0 ? `: ${sizeText(returned)} returned` : "";
   const took = receipts.length === 1 && known(first?.took_s) ? `, ${duration(first.took_s)}` : "";
+  const kind = receipts.some((receipt) => typeof receipt.result?.snapshot === "string") ? "snapshot" : "command";
   const by = command.issued_by ? `, by ${command.issued_by}` : "";
-  return [{ time_ns: first?.time_ns ?? command.finished_ns, step: first?.step ?? null, rank: null, kind: "command", glyph: GLYPHS.command, text: `${commandTitle(command.name)}${result}${took}${by}` }];
+  return [{ time_ns: first?.time_ns ?? command.finished_ns, step: first?.step ?? null, rank: null, kind, glyph: GLYPHS[kind], text: `${commandTitle(command.name)}${result}${took}${by}` }];
 }
 
 /**
