@@ -262,3 +262,32 @@ def test_without_nvml_the_drivers_side_is_unknown(fake: FakeTorch) -> None:
     assert rig.device.device_memory() == DeviceMemory()
     assert rig.device.info == DeviceInfo(index=0, name="")
     assert rig.device.memory_stats() is not None
+
+
+class FakeTensor:
+    """A tensor on a device, with a storage; lazily cloned ones must not be asked for it."""
+
+    def __init__(self, device: int, *, is_lazy: bool = False) -> None:
+        self.device_index = device
+        self.is_cuda = device >= 0
+        self.is_lazy = is_lazy
+
+    def get_device(self) -> int:
+        return self.device_index
+
+    def untyped_storage(self) -> Any:
+        assert not self.is_lazy, "asked for its address, it makes the copy"
+        return SimpleNamespace(data_ptr=lambda: 4096, nbytes=lambda: 512)
+
+
+def test_a_storage_is_told_of_tensors_on_this_device_only(
+    fake: FakeTorch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Rig(local_rank=1).device
+    assert device.storage(FakeTensor(1)) == (4096, 512)
+    assert device.storage(FakeTensor(0)) is None
+    assert device.storage(FakeTensor(-1)) is None
+    c_module = sys.modules["torch"]._C
+    monkeypatch.setattr(c_module, "_is_cow_tensor", lambda t: t.is_lazy, raising=False)
+    assert device.storage(FakeTensor(1, is_lazy=True)) is None
+    assert device.storage(FakeTensor(1)) == (4096, 512)

@@ -202,3 +202,11 @@ def test_the_summary_is_labelled(emulate: Start) -> None:
 
     assert "device 0 (emulated)" in summary
     assert f"{kept.nbytes >> 10} KiB" in summary
+
+
+def test_a_storage_lies_where_the_segments_have_its_block(emulate: Start) -> None:
+    device = emulate().device
+    tensor = torch.ones(30 * MIB, dtype=torch.uint8)
+    (segment,) = device.segments()
+    assert device.storage(tensor) == (segment["blocks"][0]["address"], tensor.nbytes)
+    assert device.storage(torch.empty(0)) is None

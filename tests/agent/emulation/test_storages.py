@@ -287,3 +287,31 @@ def test_scopes_reach_the_history() -> None:
         ("START", "step"),
         ("END", "step"),
     ]
+
+
+def test_a_tensor_has_a_place_once_an_operation_has_used_it() -> None:
+    mirror, _ = recorded_mirror(gathers=False)
+    tensor = torch.ones(1000)
+    assert mirror.place_of(tensor) is None
+    see(mirror, tensor)
+    place = mirror.place_of(tensor[10:])
+    assert place is not None
+    with mirror.model() as model:
+        blocks = {block["address"]: block for each in model.segments() for block in each["blocks"]}
+    assert blocks[place[0]]["state"] == "active_allocated"
+    assert place[1] == 4000
+
+
+def test_a_place_is_not_that_of_a_storage_that_had_the_same_address_before() -> None:
+    mirror, _ = recorded_mirror(gathers=False)
+    for _ in range(50):
+        tensor = torch.ones(1000)
+        assert mirror.place_of(tensor) is None
+        see(mirror, tensor)
+
+
+def test_a_tensor_without_a_storage_has_no_place() -> None:
+    mirror, _ = recorded_mirror(gathers=False)
+    indices = torch.tensor([[0, 1]])
+    sparse = torch.sparse_coo_tensor(indices, torch.ones(2), (3,), check_invariants=True)
+    assert mirror.place_of(sparse) is None
