@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 from vramscope.collectors.proc_text import ProcText
 from vramscope_protocol.columns import UNKNOWN
 
+REPEATED: Final = 29
+"""Readings that take the group and its limit as they were: the list of mounts is long."""
+
 _NO_LIMIT_V1: Final = 1 << 62
 """Version 1 says "no limit" with a number near 2^63, rounded to pages."""
 
@@ -40,20 +43,31 @@ class MemoryCgroup:
     def __init__(self, files: ProcText, proc: str = "/proc/self") -> None:
         self._files = files
         self._proc = proc
-        self._folder: str | None = None
-        self._names = _V2
+        self._limit_bytes = UNKNOWN
+        self._used_path = ""
+        self._to_repeat = 0
 
     def read(self) -> CgroupMemory:
-        """Limit and use; both unknown without a limit, or without control groups.
-
-        The group is looked up each time: a scheduler may move a process.
-        """
-        limits = list(self._limits())
-        if not limits:
+        """Limit and use; both unknown without a limit, or without control groups."""
+        if self._to_repeat:
+            self._to_repeat -= 1
+        else:
+            self._to_repeat = REPEATED
+            self._find()
+        if self._limit_bytes == UNKNOWN:
             return CgroupMemory()
-        limit_bytes, folder, names = min(limits)
-        used_bytes = self._files.read_number(f"{folder}/{names.used}")
-        return CgroupMemory(limit_bytes, UNKNOWN if used_bytes is None else used_bytes)
+        used_bytes = self._files.read_number(self._used_path)
+        return CgroupMemory(self._limit_bytes, UNKNOWN if used_bytes is None else used_bytes)
+
+    def _find(self) -> None:
+        """Look the group up: a scheduler may move a process, or change what it may have."""
+        self._limit_bytes, self._used_path = min(
+            (
+                (limit_bytes, f"{folder}/{names.used}")
+                for limit_bytes, folder, names in self._limits()
+            ),
+            default=(UNKNOWN, ""),
+        )
 
     def _limits(self) -> Iterator[tuple[int, str, _Names]]:
         place = self._place()

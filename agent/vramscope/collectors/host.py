@@ -87,8 +87,8 @@ class HostCollector:
             _Reading(self._read_process, 0, 1),
             _Reading(self._read_pinned, 6, 1),
             _Reading(self._cgroup.read, 8, 2),
-            _Reading(self._workers.read, 10, 2),
-            _Reading(self._shared_memory.read, 13, 5),
+            _Reading(self._workers.read, 10, 5),
+            _Reading(self._shared_memory.read, 13, 10),
         ]
         self._has_begun = False
 

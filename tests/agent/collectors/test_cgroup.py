@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vramscope.collectors.cgroup import CgroupMemory, MemoryCgroup
+from vramscope.collectors.cgroup import REPEATED, CgroupMemory, MemoryCgroup
 from vramscope.collectors.proc_text import ProcText
 from vramscope_protocol.columns import UNKNOWN
 
@@ -38,8 +38,11 @@ class Machine:
         for name, text in files.items():
             (folder / f"memory.{name}").write_text(text + "\n")
 
+    def cgroup(self) -> MemoryCgroup:
+        return MemoryCgroup(ProcText(), str(self.proc))
+
     def read(self) -> CgroupMemory:
-        return MemoryCgroup(ProcText(), str(self.proc)).read()
+        return self.cgroup().read()
 
     def _write(self, cgroup: str, mountinfo: str) -> None:
         (self.proc / "cgroup").write_text(cgroup)
@@ -108,9 +111,12 @@ def test_a_process_that_is_moved_is_found_again(machine: Machine) -> None:
     machine.v2("/first")
     machine.group("/first", max="4096", current="1")
     machine.group("/second", max="2048", current="2")
-    assert machine.read() == (4096, 1)
+    cgroup = machine.cgroup()
+    assert cgroup.read() == (4096, 1)
     machine.v2("/second")
-    assert machine.read() == (2048, 2)
+    machine.group("/first", current="3")
+    assert [cgroup.read() for _ in range(REPEATED)] == [(4096, 3)] * REPEATED
+    assert cgroup.read() == (2048, 2)
 
 
 def test_a_system_without_control_groups_is_unknown(tmp_path: Path) -> None:
