@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { deviceName, deviceText } from "../vramscope_frontend/js/limits.js";
+import { deviceName, deviceText, limitOf } from "../vramscope_frontend/js/limits.js";
 
 /** @returns {any} */
 const rank = (/** @type {any} */ device) => ({ rank: 0, devices: [device], device_uuid: null, device_name: null, device_total_bytes: null });
@@ -10,4 +10,12 @@ test("a job without a GPU is not said to have one", () => {
   assert.equal(deviceText(rank({ index: 1, name: "NVIDIA H200", total_bytes: 1 })), "rank 0 · cuda:1 · NVIDIA H200");
   assert.equal(deviceName({ index: 0, name: "emulated", emulated: true }), "emulated");
   assert.equal(deviceName({ index: 0, name: "", uuid: "GPU-1" }), "cuda:0");
+});
+
+test("a cap on PyTorch leaves what lies beside it on the device on top", () => {
+  const GIB = 2 ** 30;
+  const capped = rank({ index: 0, name: "H200", total_bytes: 140 * GIB, limit_bytes: 70 * GIB });
+  assert.deepEqual(limitOf(capped, 10 * GIB), { bytes: 80 * GIB, label: "limit: 70.0 GiB for PyTorch, 10.0 GiB beside it; device 140.0 GiB", dashed: true });
+  assert.deepEqual(limitOf(capped), { bytes: 70 * GIB, label: "limit of the process; device 140.0 GiB", dashed: true });
+  assert.equal(limitOf(capped, 100 * GIB).bytes, 140 * GIB, "others may leave less than the cap");
 });

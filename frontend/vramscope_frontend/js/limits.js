@@ -7,15 +7,21 @@ import { known, sizeText } from "./format.js";
 /** @typedef {{bytes: number | null, label: string, dashed: boolean}} Limit */
 
 /**
- * The lower of the device and the process's own cap.
+ * The lower of the device and the process's own cap. The cap is on what PyTorch reserves: what lies
+ * beside that on the device comes on top of it.
  * @param {Rank | null | undefined} rank
+ * @param {number | null} [outside] bytes in use outside of PyTorch's segments, if they are known
  * @returns {Limit}
  */
-export function limitOf(rank) {
+export function limitOf(rank, outside = null) {
   const device = currentDevice(rank);
   const total = rank?.device_total_bytes ?? device?.total_bytes ?? null;
   const cap = device?.limit_bytes ?? null;
-  if (known(cap) && (!known(total) || cap < total)) return { bytes: cap, label: `limit of the process${known(total) ? `, device ${sizeText(total)}` : ""}`, dashed: true };
+  const beside = outside ?? 0;
+  if (known(cap) && (!known(total) || cap + beside < total)) {
+    const parts = [beside > 0 ? `limit: ${sizeText(cap)} for PyTorch, ${sizeText(beside)} beside it` : "limit of the process", known(total) && `device ${sizeText(total)}`];
+    return { bytes: cap + beside, label: parts.filter(Boolean).join("; "), dashed: true };
+  }
   return { bytes: total, label: device?.emulated ? "emulated device" : "device", dashed: false };
 }
 

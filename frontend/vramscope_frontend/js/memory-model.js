@@ -9,7 +9,7 @@ import { endState, HELD, MOMENT, MOMENTS } from "./high-moments.js";
 import { beginsLife, numberOf, stretchesOf } from "./numbering.js";
 import { heightOf, highestRow } from "./peaks.js";
 import { partsNear } from "./step-parts.js";
-import { indexAt, isRolledUp, rowAt, rowsBetween, takeRows } from "./series.js";
+import { indexAt, isRolledUp, lowerBound, rowAt, rowsBetween, takeRows } from "./series.js";
 import { partBands, placeWithin, samplesWithin } from "./within-steps.js";
 
 /** @typedef {import("./series.js").Table} Table */
@@ -31,6 +31,7 @@ import { partBands, placeWithin, samplesWithin } from "./within-steps.js";
  * @property {string} peakTitle
  * @property {number} x of the row that is read
  * @property {number} peakX of the highest row
+ * @property {import("./step-parts.js").PartsOfStep | null} peakParts of the highest step
  * @property {import("./step-parts.js").PartsOfStep | null} parts of the step that is read, or of one before it
  * @property {boolean} [isSample] read at an instant within a step
  */
@@ -164,7 +165,10 @@ export function readingOf(scene, cursor) {
   const { range, limit_bytes, view } = scene;
   const byStep = view.xKind === "step";
   const source = byStep ? scene.high : scene.samples;
-  const [from, to] = rowsBetween(source, range[0], range[1]);
+  const near = byStep ? samplesWithin(scene.steps, scene.samples, range) : null;
+  const [first, to] = rowsBetween(source, range[0], range[1]);
+  // From near, step 17 ends where the picture begins.
+  const from = near ? Math.min(to - 1, lowerBound(source.x, range[0] + 1e-6)) : first;
   if (to <= from) return null;
   const at = cursor === null ? to - 1 : Math.min(to - 1, Math.max(from, indexAt(source.x, byStep ? Math.round(cursor) : cursor)));
   // Equal use is the rule (a cache that stays): among those the row with most in tensors is the peak.
@@ -175,12 +179,10 @@ export function readingOf(scene, cursor) {
   const peak = {
     peak: stateOf(top),
     peakX: source.x[top],
+    peakParts: byStep ? partsNear(source, top) : null,
     peakTitle: byStep ? `${isExact(source, top) ? "highest moment" : "highest known moment"} of the steps shown: step ${count(numberOf(source, top))}` : "highest sample of the time shown",
   };
-  if (cursor !== null && byStep) {
-    const near = sampleAt(scene, cursor);
-    if (near) return { ...peak, ...near };
-  }
+  if (cursor !== null && near) return { ...peak, ...sampleAt(scene, near, cursor) };
   return {
     ...peak,
     end: cursor === null && byStep ? endOf(scene, at) : stateOf(at),
@@ -204,12 +206,11 @@ function isExact(high, index) {
 /**
  * The sample at the cursor, where a few steps are seen from near.
  * @param {Scene} scene
+ * @param {Table} near
  * @param {number} cursor
- * @returns {Pick<Reading, "end" | "x" | "parts" | "endLabel" | "place" | "atCursor" | "isSample"> | null}
+ * @returns {Pick<Reading, "end" | "x" | "parts" | "endLabel" | "place" | "atCursor" | "isSample">}
  */
-function sampleAt(scene, cursor) {
-  const near = samplesWithin(scene.steps, scene.samples, scene.range);
-  if (!near || near.x.length === 0) return null;
+function sampleAt(scene, near, cursor) {
   const at = Math.max(0, indexAt(near.x, cursor));
   const { number, index, after_s } = placeWithin(scene.steps, near.x[at]);
   const after = known(after_s) ? `+${duration(after_s)}` : `step ${count(number)}`;

@@ -42,7 +42,7 @@ export function summarize(run, shown, data, matrix) {
   const worst = rows.length ? worstRank(rows) : null;
   const rank = shown === null ? null : (ranks.find((one) => one.rank === shown) ?? null);
   const bounding = rank ?? ranks.find((one) => one.rank === worst?.rank) ?? ranks[0];
-  const limit = limitOf(bounding);
+  const limit = limitOf(bounding, rank && data ? outsideOf(data.samples.whole()) : null);
   if (!known(limit.bytes)) limit.bytes = run.device_total_bytes;
   const concerned = rank ? [rank] : ranks;
   const statuses = concerned.map((one) => one.status).filter((status) => status !== null);

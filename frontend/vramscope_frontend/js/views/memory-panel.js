@@ -45,6 +45,8 @@ export class MemoryPanel {
     this.pointed_py = null;
     /** @type {TimelineModel | null} */
     this.model = null;
+    /** What the table shows. @type {import("../memory-model.js").Reading | null} */
+    this.reading = null;
     /** Whether every byte of the last step's end has a name. */
     this.isNamed = false;
     this.showsTable = false;
@@ -194,6 +196,7 @@ export class MemoryPanel {
     const cursor = this.pointed ?? this.view.pinned;
     this.showSide();
     const reading = this.view.rank === null ? null : readingOf({ ...scene, range: model.range }, cursor);
+    this.reading = reading;
     if (cursor === null && this.view.range === null) this.isNamed = reading !== null && this.view.xKind === "step" && isNamed(reading.end);
     const phase = cursor === null ? null : phaseOf(scene, this.view, cursor);
     if (this.view.drawn === "composition") {

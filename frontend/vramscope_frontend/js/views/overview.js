@@ -24,6 +24,8 @@ import { Stats } from "./stats.js";
 /** @typedef {import("../memory-view.js").MemoryView} MemoryView */
 
 const NOTHING = emptyTable([]);
+/** A range that is not wider shows one step. */
+const ONE_STEP = 1.5;
 
 export class Overview {
   /** @param {RunPage} page */
@@ -181,7 +183,19 @@ export class Overview {
     ]);
   }
 
-  /** Words for the second line while the reader looks at the past; null while following. */
+  /**
+   * When the one step that is shown was highest.
+   * @param {string} number
+   */
+  oneStep(number) {
+    const { reading } = this.memory;
+    if (!reading || !known(reading.peak.allocated)) return null;
+    const parts = reading.peakParts?.isOwn ? reading.peakParts : null;
+    const where = parts?.rows.some((part) => part.isHighest) ? `in ${parts.highest}` : "";
+    return `Step ${number} is highest ${where ? `${where}: ` : "at "}${sizeText(reading.peak.allocated)} allocated, ${reading.peak.reservedAtMost ? "at most " : ""}${sizeText(reading.peak.reserved)} reserved.`;
+  }
+
+  /** Words for the first and second line while the reader looks at the past; null while following. */
   get lookingBack() {
     const { view } = this.memory;
     if (!view.range) return null;
@@ -190,8 +204,9 @@ export class Overview {
     const unit = view.xKind === "step" && view.rank !== null;
     const stretches = unit ? stretchesOf(this.page.session.rankData?.steps.whole() ?? NOTHING) : [];
     const number = (/** @type {number} */ x) => count(numberAt(stretches, Math.round(x)));
-    const what = unit ? `Looking at steps ${number(from)} to ${number(to)}.` : `Looking at ${age(to - from)} of the run.`;
-    return { what, link: this.page.session.run?.state === "live" ? `back to live${behind > 0 ? (unit ? `, ${count(behind)} ${behind === 1 ? "step" : "steps"} behind` : `, ${age(behind)} behind`) : ""}` : "back to the end" };
+    const one = unit && to - from < ONE_STEP ? this.oneStep(number(to)) : null;
+    const what = one ? "Looking at one step." : unit ? `Looking at steps ${number(from)} to ${number(to)}.` : `Looking at ${age(to - from)} of the run.`;
+    return { what, sentence: one, link: this.page.session.run?.state === "live" ? `back to live${behind > 0 ? (unit ? `, ${count(behind)} ${behind === 1 ? "step" : "steps"} behind` : `, ${age(behind)} behind`) : ""}` : "back to the end" };
   }
 }
 

@@ -160,7 +160,7 @@ export class RunPage {
     const back = this.view instanceof Overview ? this.view.lookingBack : null;
     document.title = `${run.name} · vramscope`;
     const verdict = (this.pill.state === "disconnected" ? null : this.view?.verdict) ?? this.verdict;
-    this.verdictView.show(back ? { ...verdict, second: back.what } : verdict);
+    this.verdictView.show(back ? { ...verdict, ...(back.sentence ? { key: "one-step", sentence: back.sentence } : {}), second: back.what } : verdict);
     const { more } = this.verdictView;
     if (this.pill.state === "disconnected") fillWhenChanged(more, "retry", () => [el("button", { class: "button link", type: "button", click: () => app.connection.retryNow() }, "Retry now")]);
     else if (back && this.view instanceof Overview) {

@@ -41,7 +41,7 @@ class Cell {
 export class Stats {
   constructor() {
     this.headroom = new Cell("Head-room at peak", "What the device had left at the highest moment that was seen.");
-    this.allocated = new Cell("Allocated, peak of step", "Highest number of bytes in tensors during the last step, as far as samples and PyTorch's own peak show it.");
+    this.allocated = new Cell("Allocated, peak of step", "Highest number of bytes in tensors during the last step: exact where the agent counts peaks by step, else as far as samples and PyTorch's own peak show it.");
     this.reserved = new Cell("Reserved", "Bytes that PyTorch holds from the device: segments, used or cached.");
     this.growth = new Cell("Growth", "Measured slope of the bytes allocated at step ends, over the steps shown, with two standard errors. It says nothing about the cause.");
     this.time = new Cell("Step time", "Median time of the last 20 optimizer steps.");
