@@ -29,7 +29,10 @@ from benchmarks.bench_agent_overhead import compute_bound_step, launch_bound_ste
 from tests.support.server_process import ServerProcess
 from vramscope.peaks.peak_layout import PeakLayout, fold
 from vramscope.peaks.peak_meter import PeakMeter
+from vramscope.peaks.split_rate import SplitRate
+from vramscope.peaks.step_parts import StepParts
 from vramscope.peaks.user_peaks import UserPeaks
+from vramscope.steps.backward_hook import BackwardHook
 from vramscope_analysis.allocator import CachingAllocator
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -153,6 +156,25 @@ class Counters:
         """Nothing is wrapped."""
 
 
+def hooked_backward_us() -> float:
+    """What the hook adds to a backward pass of a step that is not split."""
+    parts = StepParts(PeakMeter(Counters(UserPeaks(dict, dict))), SplitRate(1.0), lambda ns: None)
+    loss = torch.ones(1, requires_grad=True).sum()
+
+    def backward() -> None:
+        torch.autograd.backward(loss, retain_graph=True)
+
+    without: list[float] = []
+    hooked: list[float] = []
+    for _ in range(15):
+        without.append(microseconds(backward))
+        hook = BackwardHook(lambda: True, parts.backward_begins, parts.backward_ended)
+        hook.install()
+        hooked.append(microseconds(backward))
+        hook.remove()
+    return min(hooked) - min(without)
+
+
 def pieces() -> None:
     """Print what each piece costs."""
     read, reset, prepare = prepared_counters()
@@ -172,6 +194,7 @@ def pieces() -> None:
         meter.open()
     print(f"  {'the same, three accounts open':34}{microseconds(meter.mark, prepare):8.2f}")
     print(f"  {'the view that the job gets':34}{microseconds(peaks.view, prepare):8.2f}")
+    print(f"  {'a backward in a step not split':34}{hooked_backward_us():8.2f}")
     if torch.cuda.is_available():
         torch.ones(1 << 20, device="cuda")
         read_real, reset_real = real_counters()
