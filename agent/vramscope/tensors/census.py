@@ -73,13 +73,13 @@ class Census:
         Returns:
             Their bytes.
         """
+        places = [place.tensor for place in named_places(modules) if place.is_parameter]
+        owned = set(map(id, places))
+        for optimizer in optimizers:
+            places += [each for each in parameters_of(optimizer) if id(each) not in owned]
         with sys.modules["torch"]._C.DisableTorchFunction():
-            for place in named_places(modules):
-                if place.is_parameter:
-                    self._take_gradients(place.tensor, str)
-            for optimizer in optimizers:
-                for parameter in parameters_of(optimizer):
-                    self._take_gradients(parameter, str)
+            for parameter in places:
+                self._take_gradients(parameter, str)
         return self.bytes_of[GRADIENTS]
 
     def _count_parameters(self, places: list[Place], stepped: list[list[Any]]) -> list[Any]:
