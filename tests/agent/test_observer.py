@@ -206,7 +206,7 @@ def test_a_stop_ends_a_recording(watch: Callable[..., Watch], tmp_path: Path) ->
     watched = watch(emulate=True, spool_dir=str(tmp_path))
     watched.observer.submit(Command("c1", "history_start", {"steps": 9, "backward_lines": True}))
     watched.observer.mark_step()
-    is_recording: Any = torch._C._cuda_isHistoryEnabled  # type: ignore[attr-defined]
+    is_recording: Any = torch._C._cuda_isHistoryEnabled
     was_on = (is_recording(), torch.is_anomaly_enabled())
     watched.observer.stop(2)
     assert was_on == (True, True)

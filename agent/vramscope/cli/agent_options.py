@@ -45,6 +45,8 @@ def add_agent_options(parser: argparse.ArgumentParser, *, emulation: bool = True
     add("--outbox-bytes", metavar="SIZE", help="memory for what is not delivered yet (16MiB)")
     add("--spool-bytes", metavar="SIZE", help="disk for what does not fit there (256MiB)")
     add("--spool-dir", metavar="FOLDER", help="folder for that")
+    add("--snapshot-bytes", metavar="SIZE", help="disk there for snapshots on their way (1GiB)")
+    add("--history-rule", metavar="RULE", help='record by itself: "above 90%% for 20 steps" (off)')
     add("--exit-timeout-s", metavar="S", help="how long the end may wait for delivery (1)")
     add(
         "--no-local-server",

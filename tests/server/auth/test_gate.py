@@ -143,7 +143,7 @@ def test_websockets_under_a_rebound_name_are_refused() -> None:
 
 def test_only_where_a_snapshot_is_put_in_a_body_may_be_large() -> None:
     page = client()
-    large = {"content": b"x" * 11, "headers": BEARER}
+    large: Any = {"content": b"x" * 11, "headers": BEARER}
     assert page.post("/x", **large).status_code == 413
     assert page.post(UPLOAD_PATH, **large).status_code == 200
     assert page.request("DELETE", UPLOAD_PATH, **large).status_code == 413
