@@ -69,7 +69,8 @@ export class MemoryControls {
   showRun(context, ranks, view, isLive) {
     setText(this.followLabel, view.range ? (isLive ? "Follow" : "To the end") : isLive ? "Following" : "At the end");
     this.followButton.classList.toggle("idle", !isLive);
-    setText(this.context, context);
+    // With several ranks the choice beside it says which one.
+    setText(this.context, ranks > 1 ? context.replace(/^rank \d+ · /, "") : context);
     this.rankSelect.hidden = ranks <= 1;
     const rebuilt = fillWhenChanged(this.rankSelect, String(ranks), () => [el("option", { value: "all" }, `All ${ranks} ranks`), ...Array.from({ length: ranks }, (_, rank) => el("option", { value: rank }, `Rank ${rank}`))]);
     if (rebuilt) this.rankSelect.value = view.rank === null ? "all" : String(view.rank);
