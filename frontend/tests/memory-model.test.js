@@ -77,3 +77,33 @@ test("no rows: an empty frame with its limit", () => {
   assert.equal(model.limit?.bytes, 16 * GIB);
   assert.deepEqual(model.x, []);
 });
+
+test("with exact peaks and categories both columns are divided, and the step's part is named", () => {
+  const exact = steps();
+  const all = (/** @type {number} */ value) => exact.x.map(() => value * GIB);
+  Object.assign(exact.columns, {
+    [fields.PEAK_ALLOCATED]: exact.x.map((x) => (x === 2 ? 9 : 8) * GIB), [fields.PEAK_ACTIVE]: all(9), [fields.PEAK_RESERVED]: all(11), [fields.PEAK_PART]: exact.x.map(() => 2),
+    [fields.PARAMETERS]: all(1), [fields.GRADIENTS]: all(1), [fields.GRADIENTS_KEPT]: all(0), [fields.OPTIMIZER_STATE]: all(2), [fields.BUFFERS]: all(0), "part.backward.time_us": exact.x.map(() => 100_000),
+  });
+  const { model, reading } = pictureOf(scene({ steps: exact }), null);
+  assert.equal(reading?.peakX, 2);
+  assert.match(reading?.peakTitle ?? "", /^highest moment of the steps shown: step 2, in backward$/);
+  assert.deepEqual([reading?.peak.layers.parameters, reading?.peak.layers.unsplit, reading?.peak.layers.activations].map((bytes) => (bytes ?? NaN) / GIB), [1, 1, 5]);
+  assert.equal(reading?.peak.reservedAtMost, true);
+  assert.deepEqual([reading?.end.layers.gradients, reading?.end.layers.activations].map((bytes) => (bytes ?? NaN) / GIB), [1, 0]);
+  assert.equal(model.layers?.held?.every(Number.isNaN), true);
+  assert.equal(pictureOf(scene({ steps: exact }, "y=moving"), null).model.floor, 0.96 * 4 * GIB);
+});
+
+test("one step from near: samples along the axis, and the peak of that step alone", () => {
+  const near = steps();
+  const fine = emptyTable(fields.SAMPLE_FIELDS);
+  const t = Array.from({ length: 40 }, (_, i) => i / 10);
+  appendRows(fine, t, t, { [fields.ALLOCATED]: t.map((x) => (4 + (x % 1)) * GIB), [fields.ACTIVE]: t.map((x) => (4 + (x % 1)) * GIB), [fields.RESERVED]: t.map(() => 10 * GIB) }, Infinity);
+  const { model, reading } = pictureOf(scene({ steps: near, samples: fine, range: [3, 4] }), null);
+  assert.ok(model.x.length > 8 && model.x.some((x) => x % 1 !== 0));
+  assert.equal(reading?.peakX, 4);
+  const at = readingOf(scene({ steps: near, samples: fine, range: [3, 4] }), 3.5);
+  assert.equal(at?.isSample, true);
+  assert.equal(at?.place, "step 4, +500 ms");
+});

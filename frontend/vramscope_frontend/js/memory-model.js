@@ -180,7 +180,7 @@ export function readingOf(scene, cursor) {
     peak: stateOf(top),
     peakX: source.x[top],
     peakParts: byStep ? partsNear(source, top) : null,
-    peakTitle: byStep ? `${isExact(source, top) ? "highest moment" : "highest known moment"} of the steps shown: step ${count(numberOf(source, top))}` : "highest sample of the time shown",
+    peakTitle: byStep ? `${isExact(source, top) ? "highest moment" : "highest known moment"} of the steps shown: step ${count(numberOf(source, top))}${inPart(partsNear(source, top))}` : "highest sample of the time shown",
   };
   if (cursor !== null && near) return { ...peak, ...sampleAt(scene, near, cursor) };
   return {
@@ -192,6 +192,11 @@ export function readingOf(scene, cursor) {
     place: cursor !== null && byStep ? `step ${count(numberOf(source, at))}` : "",
     atCursor: cursor !== null,
   };
+}
+
+/** @param {import("./step-parts.js").PartsOfStep | null} parts */
+function inPart(parts) {
+  return parts?.isOwn && parts.rows.some((part) => part.isHighest) ? `, in ${parts.highest}` : "";
 }
 
 /**
