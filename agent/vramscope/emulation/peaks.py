@@ -25,16 +25,13 @@ class EmulatedPeaks:
     def take(self, *, at_step_end: bool = True, in_backward: bool = False) -> Interval | None:
         """End an interval and begin the next; on the training thread."""
         if in_backward:
-            return self._device.peaks.take(reset=True)
+            return self._device.peaks.take(at_step_end=False)
         thread = threading.get_ident()
         before, self._thread = self._thread, thread
         is_at_rest = before in (None, thread) and autograd_reason(torch) is None
-        interval = None
-        if is_at_rest or at_step_end:
-            interval = self._device.peaks.take(reset=is_at_rest)
-        if interval is None and at_step_end:
-            interval = Interval(self._device.memory_stats())
-        return interval
+        if not is_at_rest and not at_step_end:
+            return None
+        return self._device.peaks.take(reset=is_at_rest, at_step_end=at_step_end)
 
     def remove(self) -> None:
         """Nothing to put back: the device answers the job as long as it is there."""

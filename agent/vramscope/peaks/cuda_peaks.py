@@ -11,6 +11,7 @@ from vramscope.devices.cuda import CudaDevice
 from vramscope.notices import Notices
 from vramscope.peaks.passive_peaks import PassivePeaks
 from vramscope.peaks.peak_counters import Interval
+from vramscope.peaks.peak_layout import UNKNOWN_PEAKS
 from vramscope.peaks.torch_functions import TorchFunctions, torch_functions
 
 _NOTE: Final = "peaks"
@@ -31,6 +32,7 @@ class CudaPeaks:
         self._functions: TorchFunctions | None = None
         self._refusal: str | None = None
         self._thread: int | None = None
+        self._index: int | None = None
         self._noted: str | None = None
         self._is_removed = False
 
@@ -43,23 +45,30 @@ class CudaPeaks:
         if reason is None and not in_backward:
             reason = self._thread_reason()
         functions = self._wrapped(c_module)
-        if functions is None:
-            if not at_step_end:
-                return None
-            self._note(self._refusal)
-            self._passive.watch(c_module)
-            return self._passive.take()
-        if reason is not None and not at_step_end:
+        index, before = self._device.index, self._index
+        is_other = before not in (None, index)
+        if not at_step_end and (functions is None or reason is not None or is_other):
             return None
-        self._note(reason)
-        interval = None
+        self._index = index
+        self._note(self._refusal or reason)
+        if functions is None:
+            self._passive.watch(c_module)
+            if is_other:
+                self._passive.begin_anew()
+            return self._passive.take()._replace(begins_anew=is_other)
+        interval = self._take(functions, index, reset=reason is None, at_step_end=at_step_end)
+        if interval is not None and is_other:
+            interval = interval._replace(peaks=UNKNOWN_PEAKS, begins_anew=True)
+        return interval
+
+    def _take(
+        self, functions: TorchFunctions, index: int, *, reset: bool, at_step_end: bool
+    ) -> Interval | None:
         if self._device.has_counters:
             # No such device, or no counters: the device knows what that means, and notes it.
             with contextlib.suppress(RuntimeError):
-                interval = functions.device(self._device.index).take(reset=reason is None)
-        if interval is None and at_step_end:
-            interval = Interval(self._device.memory_stats())
-        return interval
+                return functions.device(index).take(reset=reset, at_step_end=at_step_end)
+        return Interval(self._device.memory_stats()) if at_step_end else None
 
     def remove(self) -> None:
         """Leave PyTorch as it was, as soon as the job's peaks are the real ones."""

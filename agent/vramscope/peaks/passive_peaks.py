@@ -65,6 +65,10 @@ class PassivePeaks:
         for patch in self._patches or ():
             patch.forget_after_fork()
 
+    def begin_anew(self) -> None:
+        """It is another device from now on."""
+        self._interval = IntervalPeaks()
+
     def take(self) -> Interval:
         """End an interval."""
         stats = self._look(is_reset=False)

@@ -18,6 +18,8 @@ class Interval(NamedTuple):
     """Highest values within the interval, exact or ``UNKNOWN``."""
     allocated_total_bytes: int = UNKNOWN
     """Bytes allocated since some fixed moment; what the job resets does not show in it."""
+    begins_anew: bool = False
+    """The interval before was one of another device: these totals do not go on from its own."""
 
 
 class PeakCounters(Protocol):

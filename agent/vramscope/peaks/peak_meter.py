@@ -87,7 +87,7 @@ class PeakMeter:
     def _add(self, interval: Interval) -> None:
         before_bytes, self._total_bytes = self._total_bytes, interval.allocated_total_bytes
         volume_bytes = UNKNOWN
-        if UNKNOWN not in (before_bytes, self._total_bytes):
+        if UNKNOWN not in (before_bytes, self._total_bytes) and not interval.begins_anew:
             volume_bytes = self._total_bytes - before_bytes
         if volume_bytes < 0:  # the totals were reset by somebody we do not see
             volume_bytes = UNKNOWN

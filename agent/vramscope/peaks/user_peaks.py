@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from vramscope.peaks.interval_peaks import IntervalPeaks
 from vramscope.peaks.peak_counters import Interval
-from vramscope.peaks.peak_layout import PeakLayout, Peaks, fold
+from vramscope.peaks.peak_layout import UNKNOWN_PEAKS, PeakLayout, Peaks, fold
 from vramscope_protocol.columns import UNKNOWN
 
 _ATTEMPTS: Final = 4
@@ -52,6 +52,7 @@ class UserPeaks:
         self._kept = _Kept(0)
         self._interval = IntervalPeaks()
         self._reset_total_bytes = 0
+        self._is_behind = False
         # Held by who resets. Re-entrant: a finalizer of the job may reset in the middle of ours.
         self._resetting = threading.RLock()
 
@@ -132,18 +133,23 @@ class UserPeaks:
 
     # ----------------------------------------------------------------- what the agent does
 
-    def take(self, *, reset: bool = True) -> Interval | None:
+    def take(self, *, reset: bool = True, at_step_end: bool = True) -> Interval | None:
         """End an interval; on the training thread.
 
         Args:
             reset: whether the real peaks may be reset. If not, the peaks of this interval and of
                 the next are known only where the counters have moved.
+            at_step_end: there has to be an answer.
 
         Returns:
-            The interval; ``None`` while another thread resets.
+            The interval. While another thread resets there is none within a step, and at its end
+            one of which only the counters are known.
         """
         if not self._resetting.acquire(blocking=False):
-            return None
+            if not at_step_end:
+                return None
+            self._is_behind = True
+            return Interval(self.view())
         try:
             return self._take(reset)
         finally:
@@ -172,7 +178,11 @@ class UserPeaks:
         total_bytes = total_bytes_of(stats)
         if total_bytes != UNKNOWN:
             total_bytes += self._reset_total_bytes
-        return Interval(stats, self._interval.take(), total_bytes)
+        peaks = self._interval.take()
+        if self._is_behind:
+            # They are of the interval before as well, which was not ended when it was over.
+            self._is_behind, peaks = False, UNKNOWN_PEAKS
+        return Interval(stats, peaks, total_bytes)
 
     def _floor(self, kept: _Kept) -> Peaks | None:
         if kept.latest is None:

@@ -140,6 +140,45 @@ def test_threads_on_several_devices_are_passive(rig: Rig) -> None:
     assert rig.real_peak(1) == 0
 
 
+def move(rig: Rig, index: int) -> None:
+    """Train on another device for so long that the agent follows."""
+    rig.cuda.current_device = index
+    for _ in range(8):
+        rig.device.follow_current_device()
+    assert rig.device.index == index
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_a_job_that_moves_to_another_device_has_known_peaks_again_after_a_step(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, is_wrapped: bool
+) -> None:
+    from vramscope.peaks.peak_meter import PeakMeter
+
+    if is_wrapped:
+        own = rig.cuda.originals["_cuda_memoryStats"]
+        monkeypatch.setattr(rig.cuda.c_module, "_cuda_memoryStats", lambda index: own(index))
+    meter = PeakMeter(rig.peaks)
+    meter.mark(at_step_end=True)
+    rig.peak(1 << 20)
+    meter.mark(at_step_end=True)
+    rig.peak(1 << 25, index=1)
+    for index in (1, 0):
+        move(rig, index)
+        assert meter.mark() is None
+        moved = meter.open()
+        meter.mark(at_step_end=True)
+        meter.close(moved)
+        assert (moved.allocated_peak_bytes, moved.volume_bytes) == (UNKNOWN, UNKNOWN)
+        after = meter.open()
+        rig.peak(1 << 26, index=index)
+        meter.mark(at_step_end=True)
+        # Without resets it is below what was there before.
+        peak_bytes = UNKNOWN if is_wrapped and index == 0 else 1 << 26
+        assert (after.allocated_peak_bytes, after.volume_bytes) == (peak_bytes, 1 << 26)
+        rig.peak(1 << 27, index=1)
+        rig.peak(1 << 28, index=0)
+
+
 def test_threads_that_take_turns_are_passive_and_one_that_goes_on_is_not(rig: Rig) -> None:
     rig.take()
     taken: list[Interval] = []

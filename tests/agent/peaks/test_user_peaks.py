@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from vramscope.peaks.peak_layout import PEAK_COUNTERS
+from vramscope.peaks.peak_counters import Interval
+from vramscope.peaks.peak_layout import PEAK_COUNTERS, UNKNOWN_PEAKS
 from vramscope.peaks.user_peaks import UserPeaks
 from vramscope_analysis.allocator import Block, CachingAllocator
 from vramscope_protocol.columns import UNKNOWN
@@ -238,17 +239,33 @@ def test_a_finalizer_that_resets_in_the_middle_of_an_interval_end_is_not_undone(
 
 def test_an_interval_does_not_wait_for_another_thread_that_resets() -> None:
     twins, counters = prepared()
+    before = twins.untouched.memory_stats()
     taken: list[Any] = []
 
+    def take() -> None:
+        taken.append(counters.peaks.take(at_step_end=False))
+        taken.append(counters.peaks.take())
+
     def take_on_another_thread() -> None:
-        thread = threading.Thread(target=lambda: taken.append(counters.peaks.take()))
+        thread = threading.Thread(target=take)
         thread.start()
         thread.join(30)
 
     counters.before_reset = take_on_another_thread
     twins.reset()
-    assert taken == [None]
+    within, at_step_end = taken
+    assert within is None
+    assert at_step_end == Interval(before)
     assert counters.peaks.view() == twins.untouched.memory_stats()
+    # The next one is of both intervals.
+    late = counters.peaks.take()
+    assert late is not None
+    assert late.peaks == UNKNOWN_PEAKS
+    twins.allocate(1 << 20)
+    twins.free()
+    after = counters.peaks.take()
+    assert after is not None
+    assert after.peaks[0] == (1 << 22) + (1 << 20)
 
 
 def test_a_reset_that_fails_loses_nothing() -> None:
