@@ -53,7 +53,7 @@ def start(command: Sequence[str], **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def finish(process: subprocess.Popen[str], timeout_s: float = 120.0) -> tuple[int, str, str]:
+def finish(process: subprocess.Popen[str], timeout_s: float = 240.0) -> tuple[int, str, str]:
     """Wait for the process; its exit code, output, and error output."""
     try:
         output, errors = process.communicate(timeout=timeout_s)

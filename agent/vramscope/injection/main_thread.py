@@ -83,6 +83,8 @@ class MainThread:
                 if attempt == _ATTEMPTS:
                     raise moment.lasting from moment
                 time.sleep(_PAUSE_S)
+                # Another one was faster, and may lose the processor while it traces.
+                _wait_for_other_tracer(self.interpreter.pid)
             else:
                 self.stopped_us = thread.stopped_us
                 return result
