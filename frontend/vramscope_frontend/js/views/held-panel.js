@@ -5,7 +5,7 @@ import { count, exactBytes, inUnit, percent, plural, sizeText, tableUnit } from 
 import { Icicle } from "../snapshots/icicle.js";
 import { pathTo, searchTree } from "../snapshots/icicle-layout.js";
 import { CATEGORY_WORDS } from "../snapshots/layer-colours.js";
-import { dataTable, failedPart, panel, Segmented } from "./parts.js";
+import { dataTable, failedPart, Segmented } from "./parts.js";
 
 /** @typedef {import("./snapshot.js").Snapshot} Snapshot */
 /** @typedef {import("../messages.js").MomentPayload} MomentPayload */
@@ -21,6 +21,7 @@ export class HeldPanel {
     this.order = "bytes";
     this.search = el("input", { type: "search", placeholder: "Find a function or a file", "aria-label": "Find in the calls", input: () => this.searched(), keydown: (/** @type {KeyboardEvent} */ event) => this.onSearchKey(event) });
     this.found = el("span", { class: "found", "aria-live": "polite" });
+    this.title = el("h2", {});
     this.fold = el("input", { type: "checkbox", change: () => view.setView({ fold: this.fold.checked }) });
     this.drawn = new Segmented("Shown as", [{ value: "icicle", text: "Icicle" }, { value: "table", text: "Table" }], (drawn) => view.setView({ drawn }));
     this.foldLabel = el("label", { class: "check" }, this.fold, "Fold wrappers");
@@ -30,7 +31,7 @@ export class HeldPanel {
     this.problem = el("div", {});
     this.table = el("div", { class: "held-table", tabindex: 0 });
     this.context = el("span", { class: "context" }, "caller above, callee below · width is bytes");
-    this.element = panel("Who holds it at that moment", [this.context, el("div", { class: "controls" }, this.foldLabel, this.finder, this.drawn.element)], this.problem, this.path, el("div", { class: "body icicle-body" }, this.icicle.element, this.table));
+    this.element = el("section", { class: "panel", "aria-label": "Who holds it at that moment" }, el("header", {}, this.title, this.context, el("div", { class: "controls" }, this.foldLabel, this.finder, this.drawn.element)), this.problem, this.path, el("div", { class: "body icicle-body" }, this.icicle.element, this.table));
   }
 
   close() {
@@ -107,6 +108,7 @@ export class HeldPanel {
     setText(this.context, isIcicle ? "caller above, callee below · width is bytes" : `${plural(moment.blocks, "block")} · ${sizeText(moment.live_bytes, 2)}`);
     const result = searchTree(moment.tree, this.search.value);
     setText(this.found, result ? `${plural(result.found.size, "match", "matches")} · ${percent(result.share)}` : "");
+    setText(this.title, moment.has_stacks ? "Who holds it at that moment" : "What was live");
     this.showPath(moment);
     if (!isIcicle) this.showTable(moment);
   }

@@ -104,7 +104,8 @@ export class RecordingPanel {
 
   noteText() {
     const { view } = this;
-    if (view.info && view.info.state !== "complete") return "";
+    if (view.info?.state === "receiving") return "It opens here by itself as soon as it is complete.";
+    if (view.info && view.info.state !== "complete") return "What came of it cannot be read. Take another one while the job runs.";
     if (view.error) return "";
     if (!view.facts) return "Opening the snapshot…";
     if (!view.facts.has_history) return "No history was recorded with this snapshot: below is what was live when it was taken.";

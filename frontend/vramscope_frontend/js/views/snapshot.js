@@ -2,7 +2,7 @@
 
 import { api, ApiError } from "../api.js";
 import { el } from "../dom.js";
-import { plural } from "../format.js";
+import { known, plural, sizeText } from "../format.js";
 import { momentSecond, momentSentence } from "../snapshots/moment-verdict.js";
 import { explorerFromQuery, queryFromExplorer, shifted, zoomed } from "../snapshots/explorer-view.js";
 import { firstRange, highestIn, indexOfMoment, lastBefore, stepIndexAt, stepRange } from "../snapshots/recording-steps.js";
@@ -100,7 +100,7 @@ export class Snapshot {
     const { info, moment, error } = this;
     if (info && info.state !== "complete") {
       const isComing = info.state === "receiving";
-      return { severity: isComing ? "quiet" : "warn", key: `snapshot-${info.state}`, sentence: isComing ? "This snapshot is still arriving." : "This snapshot did not arrive whole.", second: stateText(info) ?? "" };
+      return { severity: isComing ? "quiet" : "warn", key: `snapshot-${info.state}`, sentence: isComing ? "This snapshot is still arriving." : "This snapshot did not arrive whole.", second: isComing ? `${sizeText(info.received_bytes)} of it are here${known(info.wire_bytes) ? `, of ${sizeText(info.wire_bytes)}` : ""}.` : (stateText(info) ?? "") };
     }
     if (error) return { severity: "warn", key: "snapshot-error", sentence: error instanceof ApiError && error.status === 404 ? "There is no such snapshot." : "This snapshot cannot be opened.", second: error.message };
     if (!info || !moment) return { severity: "quiet", key: "snapshot-opening", sentence: "Opening the snapshot…", second: "It is read once; what is asked about it then comes at once." };
