@@ -5,9 +5,11 @@ Everything goes through the job's own ``torch.cuda.memory``. An emulated device 
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Final, Literal, cast
 
 from vramscope.devices.caching_allocator import initialised_cuda, read_snapshot
@@ -75,10 +77,11 @@ class PytorchHistory:
             VramscopeError: ``conflict``, there is no device.
         """
         c_module = self._require()
-        if traces or self._emulated:
-            snapshot: Snapshot = self._memory()._snapshot()
-        else:
-            snapshot = read_snapshot(c_module)
+        with _no_collection():
+            if traces or self._emulated:
+                snapshot: Snapshot = self._memory()._snapshot()
+            else:
+                snapshot = read_snapshot(c_module)
         if not traces:
             # Where PyTorch cannot leave it out. Viewers expect one list a device.
             devices = 1 + max((s["device"] for s in snapshot["segments"]), default=0)
@@ -108,6 +111,19 @@ class PytorchHistory:
         if c_module is None:
             raise VramscopeError(CONFLICT, _NOT_UP)
         return c_module
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """Keep Python from looking for garbage among what is being made: with so many new objects it
+    would go through all of the job's, which may take longer than the snapshot."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def counts(snapshot: Snapshot) -> dict[str, int]:

@@ -8,6 +8,7 @@ from vramscope.devices.device import Device, DeviceMemory
 from vramscope.guard import Attempt, summary
 from vramscope.history.history import History
 from vramscope.history.rule import INTERVAL_S, HistoryRule
+from vramscope.history.window import Window
 from vramscope.sampling.clock import Clock
 from vramscope_protocol.commands import HistoryParams
 from vramscope_protocol.errors import VramscopeError
@@ -40,9 +41,11 @@ class RuleWatch:
         self._emit = emit
         self._not_before_ns = clock.monotonic_ns()
         self._passed: str | None = None
+        self._window: Window | None = None
 
     def look(self, reserved_bytes: int, memory: DeviceMemory) -> None:
-        """Compare what was just sampled. Sampler thread."""
+        """Compare what was just sampled, and tell how a window has ended. Sampler thread."""
+        self._tell_end()
         if self._passed is not None or self._clock.monotonic_ns() < self._not_before_ns:
             return
         self._passed = self._rule.passed(
@@ -60,10 +63,31 @@ class RuleWatch:
         steps = self._rule.steps
         text = f"{passed}: recording the history of {steps} steps"
         with Attempt() as attempt:
-            self._history.start(HistoryParams(steps=steps), "rule", self._rule.text)
+            params = HistoryParams(steps=steps)
+            self._window = self._history.start(params, "rule", self._rule.text)
         if attempt.error is not None:
             error = attempt.error
             why = error.message if isinstance(error, VramscopeError) else summary(error)
             text = f"{passed}; not recorded: {why}"
-        data = {"rule": self._rule.text, "started": attempt.error is None}
+        self._tell(text, step, started=attempt.error is None)
+
+    def _tell_end(self) -> None:
+        """Nobody waits for a receipt: how it ended is an event."""
+        window = self._window
+        if window is None:
+            return
+        if window.taking is not None:
+            receipt = window.taking.poll_on_agent_thread()
+            if receipt is None:
+                return
+            self._window = None
+            snapshot = window.taking.identity if receipt.state == "done" else None
+            self._tell(receipt.message, None, snapshot=snapshot)
+        elif window.ended:
+            self._window = None
+            text = f"{window.ended}; recording stopped after {window.progress}"
+            self._tell(text, None, snapshot=None)
+
+    def _tell(self, text: str, step: int | None, **more: object) -> None:
+        data = {"rule": self._rule.text, **more}
         self._emit(Event(0, self._clock.time_ns(), "history", step, text, data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -128,6 +129,29 @@ def test_with_traces_it_is_pytorchs_own(monkeypatch: pytest.MonkeyPatch) -> None
     snapshot = history.snapshot(traces=True)
     assert counts(snapshot) == {"segments": 1, "blocks": 2, "entries": 3}
     assert snapshot["external_annotations"] == [{}]
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_while_the_snapshot_is_made_python_collects_no_garbage(
+    monkeypatch: pytest.MonkeyPatch, is_on: bool
+) -> None:
+    fake, _, history = set_up(monkeypatch)
+    seen: list[bool] = []
+    memory: Any = fake.modules["torch.cuda.memory"]
+
+    def fail() -> None:
+        seen.append(gc.isenabled())
+        raise RuntimeError("out of luck")
+
+    memory._snapshot = fail
+    before = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+    try:
+        with pytest.raises(RuntimeError, match="out of luck"):
+            history.snapshot(traces=True)
+        assert (seen, gc.isenabled()) == ([False], is_on)
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_our_own_call_is_known_as_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,33 @@ def test_the_snapshot_says_which_rule_it_is_of(rig: HistoryRig, watch: Watch) ->
     assert (shipment.begin.origin, shipment.begin.issued_by) == ("rule", "above 90% for 2 steps")
 
 
+def test_how_it_ended_is_an_event(rig: HistoryRig, watch: Watch) -> None:
+    watch.watch.look(0, FULL)
+    watch.watch.at_boundary(1)
+    rig.history.at_boundary(2)
+    rig.history.at_boundary(3)
+    rig.history.close(10)
+    watch.watch.look(0, EMPTY)
+    watch.watch.look(0, EMPTY)
+    _, end = watch.events
+    assert end.data["snapshot"] == rig.shipped[0].begin.id
+    assert end.text.startswith("Snapshot ")
+
+
+def test_one_that_ended_early_is_told_with_the_reason(rig: HistoryRig, watch: Watch) -> None:
+    watch.watch.look(0, FULL)
+    watch.watch.at_boundary(1)
+    watch.watch.look(0, FULL)
+    assert len(watch.events) == 1
+    rig.history.at_boundary(2)
+    rig.history.stop("history_stop came first")
+    watch.watch.look(0, FULL)
+    assert watch.events[-1].text == (
+        "history_stop came first; recording stopped after 1 of 2 steps"
+    )
+    assert watch.events[-1].data["snapshot"] is None
+
+
 def test_at_most_once_an_hour(rig: HistoryRig, watch: Watch) -> None:
     watch.watch.look(0, FULL)
     watch.watch.at_boundary(1)
