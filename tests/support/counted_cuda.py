@@ -6,14 +6,16 @@ model of the allocator for each device.
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from vramscope.collectors.allocator import flatten
 from vramscope.peaks import torch_functions
-from vramscope_analysis.allocator import CachingAllocator
+from vramscope_analysis.allocator import Block, CachingAllocator
 
 
 class NativeFunction:
@@ -76,3 +78,33 @@ class CountedCuda:
             return answer(self.models[index])
 
         return ask
+
+
+class Job:
+    """Allocates on one device and on its untouched twin."""
+
+    def __init__(self, cuda: CountedCuda, index: int = 0, seed: int = 0) -> None:
+        self.model = cuda.models[index]
+        self.twin = CachingAllocator(1 << 30, version=(2, 11))
+        self._random = random.Random(seed)
+        self._blocks: list[tuple[Block, Block]] = []
+
+    def peak(self, size_bytes: int) -> None:
+        """Allocate and free."""
+        for allocator in (self.model, self.twin):
+            allocator.free(allocator.malloc(size_bytes))
+
+    def work(self) -> None:
+        for _ in range(self._random.randrange(5)):
+            if self._blocks and self._random.random() < 0.5:
+                one, two = self._blocks.pop(self._random.randrange(len(self._blocks)))
+                self.model.free(one)
+                self.twin.free(two)
+            else:
+                size_bytes = 1 << self._random.randrange(9, 24)
+                self._blocks.append((self.model.malloc(size_bytes), self.twin.malloc(size_bytes)))
+
+
+def flat(stats: dict[str, Any]) -> dict[str, int]:
+    """Counters as ``torch.cuda.memory_stats`` has them."""
+    return flatten(stats)
