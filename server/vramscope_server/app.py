@@ -170,7 +170,9 @@ def create_app(settings: Settings) -> Application:
     hub = Hub(registry, limits)
     coordinator = Coordinator(store, registry, directory, hub, limits)
     maps = Maps(directory.want_map, limits.map_bytes)
-    files = SnapshotFiles(store, hub, directory.connected, limits)
+    files = SnapshotFiles(
+        store, hub, lambda uid: directory.of_stream(uid) is not None, limits
+    )
     ingest = Ingest(
         store,
         registry,

@@ -33,6 +33,7 @@ from vramscope_server.maps.maps import Maps
 from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.registry.registry import Registry
 from vramscope_server.rows import Rows
+from vramscope_server.store.runs import StreamRecord
 from vramscope_server.store.store import Store
 from vramscope_server.store.writer import WriterLimits
 
@@ -76,7 +77,7 @@ class RecordingNeighbours:
         self.updates.append(update)
 
     async def take(
-        self, run_id: str, rank: int, message: SnapshotBegin | SnapshotChunk
+        self, stream: StreamRecord, message: SnapshotBegin | SnapshotChunk
     ) -> SnapshotAck:
         self.snapshots.append(message)
         await self.snapshots_may_be_stored.wait()

@@ -8,13 +8,14 @@ from typing import Protocol
 from vramscope_protocol.errors import UNEXPECTED_MESSAGE, ProtocolError
 from vramscope_protocol.messages import SnapshotAck, SnapshotBegin, SnapshotChunk
 from vramscope_server.ingest.connection import AgentConnection
+from vramscope_server.store.runs import StreamRecord
 
 
 class SnapshotSink(Protocol):
     """Stores what comes of snapshots."""
 
     async def take(
-        self, run_id: str, rank: int, message: SnapshotBegin | SnapshotChunk
+        self, stream: StreamRecord, message: SnapshotBegin | SnapshotChunk
     ) -> SnapshotAck:
         """Store one piece; how much is committed then."""
         ...
@@ -53,9 +54,8 @@ class SnapshotIntake:
             self._task.cancel()
 
     async def _store(self, message: SnapshotBegin | SnapshotChunk) -> None:
-        run_id, rank = self._connection.key
         try:
-            ack = await self._sink.take(run_id, rank, message)
+            ack = await self._sink.take(self._connection.stream, message)
         except ProtocolError as error:
             self._connection.fail(error)
         else:

@@ -40,7 +40,7 @@ class SnapshotFiles:
     Args:
         store: where they are.
         audience: told of changes.
-        is_connected: whether a rank is there to send the rest of one.
+        is_connected: whether a stream is there, on which the rest of one could come.
         limits: how much may be put in.
         clock_ns: when something was put in.
     """
@@ -235,6 +235,7 @@ class SnapshotFiles:
             "id": uuid.uuid4().hex,
             "run": run_id,
             "rank": rank,
+            "stream": None,
             "device": None,
             "step": None,
             "taken_ns": now_ns,

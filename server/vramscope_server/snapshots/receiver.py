@@ -19,6 +19,7 @@ from vramscope_server.snapshots.files import SnapshotFiles
 from vramscope_server.snapshots.room import make_room
 from vramscope_server.store import snapshots
 from vramscope_server.store.database import StoreError
+from vramscope_server.store.runs import StreamRecord
 from vramscope_server.store.store import Store
 
 _logger = logging.getLogger("vramscope.snapshots")
@@ -49,9 +50,9 @@ class SnapshotReceiver:
         self._clock_ns = clock_ns
 
     async def take(
-        self, run_id: str, rank: int, message: SnapshotBegin | SnapshotChunk
+        self, stream: StreamRecord, message: SnapshotBegin | SnapshotChunk
     ) -> SnapshotAck:
-        """Store what a rank sent; the answer says how much of the snapshot is committed.
+        """Store what came on a stream; the answer says how much of the snapshot is committed.
 
         Raises:
             ProtocolError: the message says what cannot be.
@@ -60,21 +61,25 @@ class SnapshotReceiver:
         for attempt in range(_TRIES):
             try:
                 if isinstance(message, SnapshotBegin):
-                    return await self._begin(run_id, rank, message)
-                return await self._append(run_id, rank, message)
+                    return await self._begin(stream, message)
+                return await self._append(stream, message)
             except (StoreError, SQLAlchemyError) as error:
                 _logger.error("snapshot %s: %s", message.id, error)
                 if attempt < _TRIES - 1:
                     await asyncio.sleep(self._limits.snapshot_retry_s)
         return SnapshotAck(message.id, refused="the server's database does not take it")
 
-    async def _begin(self, run_id: str, rank: int, message: SnapshotBegin) -> SnapshotAck:
-        wanted = self._row(run_id, rank, message)
+    async def _begin(self, stream: StreamRecord, message: SnapshotBegin) -> SnapshotAck:
+        wanted = self._row(stream, message)
+        run_id = stream.run_id
 
         def begin(connection: Connection) -> tuple[SnapshotAck, list[dict[str, Any]]]:
             known = snapshots.get(connection, message.id)
             if known is not None:
-                return _go_on(known, wanted), []
+                ack = _go_on(known, wanted)
+                if not ack.refused:
+                    snapshots.goes_on(connection, message.id, stream.uid)
+                return ack, []
             reason, forgotten = make_room(
                 connection, run_id, message.wire_bytes, self._limits, self._files.is_connected
             )
@@ -93,7 +98,9 @@ class SnapshotReceiver:
             await self._files.changed(message.id)
         return ack
 
-    async def _append(self, run_id: str, rank: int, message: SnapshotChunk) -> SnapshotAck:
+    async def _append(self, stream: StreamRecord, message: SnapshotChunk) -> SnapshotAck:
+        run_id, rank = stream.run_id, stream.info.rank
+
         def append(connection: Connection) -> dict[str, Any] | None:
             known = snapshots.get(connection, message.id)
             if known is None or (known["run"], known["rank"]) != (run_id, rank):
@@ -150,11 +157,12 @@ class SnapshotReceiver:
                 return f"expected {what} of at most {limit_bytes} bytes, got {size_bytes}"
         return None
 
-    def _row(self, run_id: str, rank: int, message: SnapshotBegin) -> dict[str, Any]:
+    def _row(self, stream: StreamRecord, message: SnapshotBegin) -> dict[str, Any]:
         return {
             "id": message.id,
-            "run": run_id,
-            "rank": rank,
+            "run": stream.run_id,
+            "rank": stream.info.rank,
+            "stream": stream.uid,
             "device": message.device,
             "step": message.step,
             "taken_ns": message.time_ns,

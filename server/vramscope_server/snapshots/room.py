@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 from vramscope_server.settings import Limits
 from vramscope_server.store import snapshots
 
-IsConnected = Callable[[str, int], bool]
+IsConnected = Callable[[str], bool]
+"""Whether a stream is there, by its uid."""
 
 
 def why_no_room(
@@ -30,10 +31,9 @@ def why_no_room(
 
 def is_abandoned(snapshot: dict[str, Any], is_connected: IsConnected) -> bool:
     """Whether nobody is there to send the rest of it."""
-    run_id, rank = snapshot["run"], snapshot["rank"]
-    return snapshot["state"] == snapshots.RECEIVING and (
-        run_id is None or rank is None or not is_connected(run_id, rank)
-    )
+    stream: str | None = snapshot["stream"]
+    is_coming = snapshot["state"] == snapshots.RECEIVING
+    return is_coming and (stream is None or not is_connected(stream))
 
 
 def make_room(

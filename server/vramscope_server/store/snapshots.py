@@ -62,6 +62,15 @@ def held_bytes(connection: Connection, run_id: str | None = None) -> int:
     return int(connection.scalar(query) or 0)
 
 
+def goes_on(connection: Connection, identity: str, stream: str) -> None:
+    """Say on which stream the rest of it comes."""
+    connection.execute(
+        update(_snapshots)
+        .where(_snapshots.c.id == identity, _snapshots.c.stream != stream)
+        .values(stream=stream)
+    )
+
+
 def append(connection: Connection, identity: str, start: int, body: bytes) -> bool:
     """Add the part that begins where the last one ends; ``False`` if it does not."""
     moved = connection.execute(

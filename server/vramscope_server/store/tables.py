@@ -219,6 +219,7 @@ snapshots: Final = Table(
     Column("id", String(128), primary_key=True),
     Column("run_id", String(128)),  # NULL: uploaded, of no run
     Column("rank", BigInteger),
+    Column("stream", String(128)),  # uid of the one that it comes on
     Column("device", BigInteger),
     Column("step", BigInteger),
     Column("taken_ns", BigInteger, nullable=False),

@@ -32,7 +32,7 @@ class Bench:
         self.store = open_store(folder)
         self.connected = True
         self.files = SnapshotFiles(
-            self.store, self, lambda run, rank: self.connected, Limits(**limits), lambda: 9
+            self.store, self, lambda uid: self.connected, Limits(**limits), lambda: 9
         )
 
     def publish_snapshot(self, run_id: str, snapshot: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ def test_a_deleted_one_is_gone_with_its_parts(bench: Bench) -> None:
 
 def test_what_has_not_arrived_cannot_be_opened(bench: Bench) -> None:
     stored = bench.put(RAW)
-    row = {**stored, "id": "half", "wire_bytes": 10}
+    row = {**stored, "id": "half", "stream": "a", "wire_bytes": 10}
     for name in ("received_bytes", "state", "reason"):
         del row[name]
     bench.store.write_now(lambda c: snapshots.add(c, row))

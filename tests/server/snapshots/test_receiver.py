@@ -47,6 +47,15 @@ def test_after_a_lost_connection_it_goes_on_where_it_was(server: ServerApp) -> N
         assert agent.snapshot(begin, packed).offset == len(packed)
 
 
+def test_one_of_a_process_that_was_replaced_is_not_coming_any_more(server: ServerApp) -> None:
+    begin, packed, _ = wire_snapshot()
+    with server.agent() as first:
+        first.snapshot(begin, packed, pieces=1)
+        first.close()
+        with server.agent():
+            server.wait_until(lambda: state(server) == "incomplete")
+
+
 def test_after_a_restart_of_the_server_too(tmp_path: Path) -> None:
     begin, packed, _ = wire_snapshot()
     with server_app(tmp_path) as server, server.agent() as agent:

@@ -22,7 +22,7 @@ MIB = 1 << 20
 def connection(tmp_path: Path) -> Iterator[Connection]:
     database = Database.open(sqlite_url(tmp_path / "vramscope.db"))
     with database.write() as connection:
-        snapshots.add(connection, row("a", "r1", 40 * MIB))
+        snapshots.add(connection, row("a", "r1", 40 * MIB) | {"stream": "of r1"})
         snapshots.add(connection, row("b", "r2", 20 * MIB) | {"received_ns": 7})
         yield connection
     database.close()
@@ -47,16 +47,16 @@ def test_both_limits_hold(
     assert found is None or reason is None or reason in found
 
 
-def test_one_whose_rank_is_gone_is_abandoned() -> None:
-    snapshot = {"run": "r1", "rank": 0, "state": snapshots.RECEIVING}
-    assert is_abandoned(snapshot, lambda run, rank: False)
-    assert not is_abandoned(snapshot, lambda run, rank: (run, rank) == ("r1", 0))
-    assert is_abandoned(snapshot | {"run": None}, lambda run, rank: True)
-    assert not is_abandoned(snapshot | {"state": snapshots.COMPLETE}, lambda run, rank: False)
+def test_one_whose_stream_is_gone_is_abandoned() -> None:
+    snapshot = {"stream": "a", "state": snapshots.RECEIVING}
+    assert is_abandoned(snapshot, lambda uid: False)
+    assert not is_abandoned(snapshot, lambda uid: uid == "a")
+    assert is_abandoned(snapshot | {"stream": None}, lambda uid: True)
+    assert not is_abandoned(snapshot | {"state": snapshots.COMPLETE}, lambda uid: False)
 
 
 def test_what_is_abandoned_makes_way_the_oldest_first(connection: Connection) -> None:
-    reason, forgotten = make_room(connection, "r3", 30 * MIB, LIMITS, lambda run, rank: False)
+    reason, forgotten = make_room(connection, "r3", 30 * MIB, LIMITS, lambda uid: False)
     assert reason is None
     assert [each["id"] for each in forgotten] == ["a"]
     assert snapshots.get(connection, "a") is None
@@ -65,10 +65,10 @@ def test_what_is_abandoned_makes_way_the_oldest_first(connection: Connection) ->
 
 def test_what_still_comes_or_is_complete_does_not(connection: Connection) -> None:
     snapshots.finish(connection, "b", snapshots.COMPLETE)
-    reason, forgotten = make_room(connection, "r3", 30 * MIB, LIMITS, lambda run, rank: run == "r1")
+    reason, forgotten = make_room(connection, "r3", 30 * MIB, LIMITS, lambda uid: uid == "of r1")
     assert reason is not None
     assert forgotten == []
 
 
 def test_while_there_is_room_nothing_is_forgotten(connection: Connection) -> None:
-    assert make_room(connection, "r3", MIB, LIMITS, lambda run, rank: False) == (None, [])
+    assert make_room(connection, "r3", MIB, LIMITS, lambda uid: False) == (None, [])

@@ -18,6 +18,7 @@ def row(identity: str = "s1", run: str | None = "r1", wire_bytes: int = 10) -> d
         "id": identity,
         "run": run,
         "rank": 0,
+        "stream": "stream-a",
         "device": 0,
         "step": 7,
         "taken_ns": 5,
@@ -64,6 +65,14 @@ def test_a_part_is_taken_only_where_the_last_one_ended(connection: Connection) -
     found = snapshots.get(connection, "s1")
     assert found is not None
     assert found["received_bytes"] == 10
+
+
+def test_it_may_go_on_on_another_stream(connection: Connection) -> None:
+    snapshots.add(connection, row())
+    snapshots.goes_on(connection, "s1", "stream-b")
+    found = snapshots.get(connection, "s1")
+    assert found is not None
+    assert found["stream"] == "stream-b"
 
 
 def test_a_finished_one_takes_no_more_and_stays_what_it_is(connection: Connection) -> None:

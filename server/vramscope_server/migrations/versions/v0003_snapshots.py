@@ -17,6 +17,7 @@ def upgrade() -> None:
         sa.Column("id", sa.String(length=128), nullable=False),
         sa.Column("run_id", sa.String(length=128), nullable=True),
         sa.Column("rank", sa.BigInteger(), nullable=True),
+        sa.Column("stream", sa.String(length=128), nullable=True),
         sa.Column("device", sa.BigInteger(), nullable=True),
         sa.Column("step", sa.BigInteger(), nullable=True),
         sa.Column("taken_ns", sa.BigInteger(), nullable=False),
