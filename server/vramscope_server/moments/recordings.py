@@ -107,6 +107,8 @@ class Recordings:
                 made = RecordedMemory.of(snapshot, wanted.device, wanted.steps)
             except ValueError as error:
                 raise VramscopeError(NOT_FOUND, f"device: {error}") from None
+            # Asked for by its number or not, it is the same one.
+            made = self._memories.setdefault((wanted.snapshot, made.device), made)
             self._memories[key] = made
         return self._memories[key]
 

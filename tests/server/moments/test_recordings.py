@@ -57,6 +57,16 @@ def test_one_is_read_once_and_in_a_thread_of_its_own() -> None:
     opened.close()
 
 
+def test_a_device_by_its_number_is_the_one_that_is_chosen_without() -> None:
+    opened = Recordings(Shelf(a=GOOD).open_now)
+
+    def question(one: RecordedMemory, other: RecordedMemory) -> bool:
+        return one is other
+
+    assert asyncio.run(opened.ask(question, Wanted("a", None), Wanted("a", 0)))
+    opened.close()
+
+
 def test_the_one_not_asked_for_longest_goes() -> None:
     shelf = Shelf(a=GOOD, b=GOOD, c=GOOD)
     opened = Recordings(shelf.open_now, most_open=2)

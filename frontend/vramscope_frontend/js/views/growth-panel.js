@@ -1,7 +1,7 @@
 // What grew between two moments, of this recording or of another snapshot of the run.
 
 import { api } from "../api.js";
-import { el, fillWhenChanged } from "../dom.js";
+import { el, fillWhenChanged, setText } from "../dom.js";
 import { changeInUnit, count, exactBytes, inUnit, known, plural, sizeText, tableUnit } from "../format.js";
 import { CATEGORY_WORDS } from "../snapshots/layer-colours.js";
 import { growthSentence, momentChoices } from "../snapshots/growth-words.js";
@@ -27,8 +27,9 @@ export class GrowthPanel {
     this.from = el("select", { class: "select", "aria-label": "From", change: () => void this.load() });
     this.to = el("select", { class: "select", "aria-label": "To", change: () => void this.load() });
     this.body = el("div", { class: "body" });
+    this.context = el("span", { class: "context" }, "by stack, largest change first");
     const close = el("button", { class: "button small", type: "button", click: () => this.toggle() }, "Close");
-    this.element = panel("What grew", [el("span", { class: "context" }, "by stack, largest change first"), el("div", { class: "controls" }, el("label", { class: "check" }, "from", this.from), el("label", { class: "check" }, "to", this.to), close)], this.body);
+    this.element = panel("What grew", [this.context, el("div", { class: "controls" }, el("label", { class: "check" }, "from", this.from), el("label", { class: "check" }, "to", this.to), close)], this.body);
     this.element.hidden = true;
   }
 
@@ -104,6 +105,7 @@ export class GrowthPanel {
       return;
     }
     if (!growth) return;
+    setText(this.context, growth.by_request ? "by size, largest change first" : "by stack, largest change first");
     fillWhenChanged(this.body, JSON.stringify([this.from.value, this.to.value, growth.before_bytes, growth.after_bytes, growth.rows[0]]), () => {
       const unit = tableUnit(Math.max(growth.before_bytes, growth.after_bytes));
       const changed = growth.rows.filter((row) => row.after_bytes !== row.before_bytes || row.after_blocks !== row.before_blocks);
