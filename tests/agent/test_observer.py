@@ -23,7 +23,7 @@ from vramscope.observer import Observer
 from vramscope.sampling.clock import Clock
 from vramscope.transport.snapshot_lane import Shipment
 from vramscope_protocol.commands import COMMANDS
-from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo
+from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo, Event
 
 
 class Watch:
@@ -175,6 +175,28 @@ def test_an_emulated_device_has_counters_commands_and_a_name(watch: Callable[...
     watched.observer.stop(2)
     (row,) = watched.outbox.rows("step")
     assert row["allocated_bytes.all.current"] == kept.nbytes
+
+
+@pytest.mark.torch
+def test_steps_and_phases_have_peaks_unless_that_is_off(watch: Callable[..., Watch]) -> None:
+    import torch
+
+    watched = watch(emulate=True, capacity="64MiB")
+    watched.observer.mark_step()
+    leave = watched.observer.begin_phase("mine", "user")
+    torch.ones(1 << 20)
+    leave()
+    watched.observer.mark_step()
+    watched.observer.stop(2)
+    row = watched.outbox.rows("step")[-1]
+    assert row["step.peak_allocated_bytes"] == 4 << 20
+    told = [each for each in watched.outbox.messages if isinstance(each, Event)]
+    assert [each.data["peak_bytes"] for each in told if each.kind == "phase"][-1] == 4 << 20
+
+    plain = watch(emulate=True, capacity="64MiB", peaks=False)
+    plain.observer.mark_step()
+    plain.observer.stop(2)
+    assert not [name for name in plain.outbox.rows("step")[-1] if name.startswith("step.peak")]
 
 
 @pytest.mark.torch
