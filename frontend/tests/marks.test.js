@@ -30,3 +30,9 @@ test("marks stand at their step, or at the step of their time", () => {
   assert.deepEqual(marksOf(all, "step", 0, (t) => t * 10).map((mark) => mark.x), [1, 30]);
   assert.deepEqual(marksOf(all, "time", 0, () => 0).map((mark) => mark.x), [1, 3]);
 });
+
+test("the agent's own notes are no events for a reader, unless something is missing", () => {
+  const event = (/** @type {string} */ kind, /** @type {any} */ data = {}) => ({ time_ns: 5, rank: 0, step: 1, kind, text: kind, data });
+  assert.deepEqual(happenings([event("processes"), event("outside"), event("tensors", { is_complete: true })], [], 1), []);
+  assert.equal(happenings([event("tensors", { is_complete: false })], [], 1).length, 1);
+});

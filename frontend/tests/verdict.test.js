@@ -80,6 +80,16 @@ test("ranks that are alike are not told apart, unless some are not known yet", (
   assert.match(verdictOf(seen({ worst: { ...worst, heard: 5 } })).sentence, /^Rank 0 of 8 has the least head-room/);
 });
 
+test("on a small device ranks are told apart by MiB", () => {
+  const worst = { rank: 2, ranks: 4, heard: 4, free: 0.77 * GIB, least: 0.824 * GIB, most: 0.824 * GIB };
+  assert.equal(verdictOf(seen({ worst, limit_bytes: GIB, peak: { used: 0.23 * GIB, usedKnown: true, step: 100 } })).sentence, "Rank 2 of 4 has the least head-room: 788 MiB at the peak so far; the others have 844 MiB.");
+});
+
+test("every byte is said to be named only where it is", () => {
+  assert.match(verdictOf(seen({ isNamed: true })).second, /^Every byte is named\. The largest step needed/);
+  assert.doesNotMatch(verdictOf(seen()).second, /Every byte/);
+});
+
 test("a peak before the first step is not said to be a step's", () => {
   assert.match(verdictOf(seen({ run: { ...seen().run, step: 0 }, firstStep: null, peak: { used: 113.6 * GIB, usedKnown: true, step: 0 } })).second, /^The highest use was 113\.6 of 139\.8 GiB\./);
 });

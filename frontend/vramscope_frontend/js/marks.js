@@ -13,6 +13,8 @@ import { commandEntry, commandTitle } from "./commands/catalogue.js";
 /** @type {Record<string, string>} */
 const GLYPHS = { attach: "▸", register: "▸", detach: "◂", exit: "■", goodbye: "■", exception: "✕", oom: "✕", command: "↺", mark: "◆", capture: "◇", snapshot: "◆", history: "◆", phase: "▭", restart: "↻", handover: "↻", lost: "✕" };
 const TURNS = { restart: true, attach: true, handover: true };
+/** The agent's own notes, which other places of the page show. */
+const NOTES = new Set(["outside", "processes", "tensors"]);
 /** A job that evaluates often must not push everything else out of the list. */
 const MOST_PHASES = 4;
 
@@ -52,12 +54,17 @@ export function happenings(events, commands, world_size, more = []) {
   const shown = commands.flatMap((command) => commandHappening(command));
   const known_ids = new Set(commands.map((command) => command.id));
   for (const event of events) {
-    if (event.kind === "phase" || (event.kind === "attach" && more.some((one) => tellsOfAttach(one, event)))) continue;
+    if (event.kind === "phase" || isNote(event) || (event.kind === "attach" && more.some((one) => tellsOfAttach(one, event)))) continue;
     if (event.kind.startsWith("command") && known_ids.has(event.data?.id ?? event.data?.command_id)) continue;
     const where = world_size > 1 && known(event.rank) ? `Rank ${event.rank}: ` : "";
     shown.push({ time_ns: event.time_ns, step: event.step, rank: event.rank, kind: event.kind, glyph: GLYPHS[event.kind] ?? "•", text: where + (event.text || event.kind) });
   }
   return [...shown, ...more].sort((a, b) => a.time_ns - b.time_ns);
+}
+
+/** @param {RunEvent} event */
+function isNote({ kind, data }) {
+  return NOTES.has(kind) && data?.is_complete !== false;
 }
 
 /** What the agent says when it is there, some time after its process began. */

@@ -1,7 +1,7 @@
 // The first sentence of a run. It speaks of head-room and of the state of the run, because that is
 // what is known; nothing here judges leaks or fragmentation.
 
-import { age, clock, count, day, duration, gib, known, ofText, plural, sizeText } from "./format.js";
+import { age, clock, count, day, duration, inUnit, known, ofText, plural, sizeText, tableUnit } from "./format.js";
 import { recentRestart, standOf, turnText } from "./restarts.js";
 import { headroomSeverity, headroomText } from "./run-state.js";
 import { standVerdict } from "./stand-verdict.js";
@@ -116,7 +116,8 @@ function alive(seen) {
  */
 function ofRanks(seen, worst, limit_bytes) {
   const severity = headroomSeverity(worst.free, limit_bytes);
-  if (known(worst.most) && worst.heard === worst.ranks && gib(worst.most) === gib(worst.free)) {
+  const unit = tableUnit(limit_bytes);
+  if (known(worst.most) && worst.heard === worst.ranks && inUnit(worst.most, unit) === inUnit(worst.free, unit)) {
     return {
       severity: severity ?? "info",
       key: `ranks-${severity}-alike`,
@@ -124,7 +125,7 @@ function ofRanks(seen, worst, limit_bytes) {
       second: secondLine(seen, ""),
     };
   }
-  const others = known(worst.least) && known(worst.most) ? `; the others have ${rangeText(worst.least, worst.most)}` : "";
+  const others = known(worst.least) && known(worst.most) ? `; the others have ${rangeText(worst.least, worst.most, unit)}` : "";
   return {
     severity: severity ?? "info",
     key: `ranks-${severity}-${worst.rank}`,
@@ -136,9 +137,11 @@ function ofRanks(seen, worst, limit_bytes) {
 /**
  * @param {number} least
  * @param {number} most
+ * @param {{name: string, bytes: number}} unit
  */
-function rangeText(least, most) {
-  return gib(least) === gib(most) ? sizeText(least) : `${gib(least)} to ${gib(most)} GiB`;
+function rangeText(least, most, unit) {
+  const [from, to] = [inUnit(least, unit), inUnit(most, unit)];
+  return from === to ? sizeText(least) : `${from} to ${to} ${unit.name}`;
 }
 
 /**

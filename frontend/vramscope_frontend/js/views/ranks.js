@@ -4,7 +4,7 @@ import { Heatmap } from "../charts/heatmap.js";
 import { readTokens } from "../charts/theme.js";
 import { RankPeaks } from "../data/rank-peaks.js";
 import { el, fillWhenChanged, setAttribute } from "../dom.js";
-import { clock, count, gib, known, percent, plural, sizeText } from "../format.js";
+import { clock, count, inUnit, known, percent, plural, sizeText, tableUnit } from "../format.js";
 import { compareRows, median as medianOf, mostAbove } from "../rank-compare.js";
 import { isGone, lastWords, restartedAt, restartsText } from "../restarts.js";
 import { headroomSeverity } from "../run-state.js";
@@ -190,7 +190,8 @@ export class Ranks {
     // Who is gone comes first: head-room of a process that is no more is only what it had.
     const shown = [...bad].sort((a, b) => Number(isGone(b.info)) - Number(isGone(a.info))).slice(0, 8);
     const rest = rows.filter((row) => !shown.includes(row)).map((row) => row.free).filter(known);
-    fillWhenChanged(this.look, JSON.stringify(shown.map((row) => [row.rank, gib(row.free), row.info.state])) + rest.length + "/" + this.peaks.version, () => {
+    const unit = tableUnit(rows[0]?.limit);
+    fillWhenChanged(this.look, JSON.stringify(shown.map((row) => [row.rank, inUnit(row.free, unit), row.info.state])) + rest.length + "/" + this.peaks.version, () => {
       if (shown.length === 0) return [el("p", { class: "empty-line" }, `None: all ${rows.length} ranks are live, above 5 % of head-room and within 3 deviations of the median.`)];
       const lines = shown.map((row) => {
         const severity = headroomSeverity(row.free, row.limit);
@@ -198,7 +199,7 @@ export class Ranks {
         const why = row.info.state !== "live" ? lastWords(row.info) : more ? `${more.layer.name.split(/ and |, /)[0]} +${sizeText(more.change)}` : row.isOutlier ? "less than the others" : "little left";
         return [el("span", { class: severity === "crit" ? "crit" : "warn" }, `${isGone(row.info) ? "✕" : "▲"} ${row.rank}`), `${row.info.host}:${row.info.local_rank}`, el("b", {}, sizeText(row.free)), why];
       });
-      if (rest.length) lines.push([`${rest.length} others`, "", `${gib(Math.min(...rest))} to ${gib(Math.max(...rest))}`, ""]);
+      if (rest.length) lines.push([`${rest.length} others`, "", `${inUnit(Math.min(...rest), unit)} to ${inUnit(Math.max(...rest), unit)} ${unit.name}`, ""]);
       return [dataTable(["Rank", "GPU", ">Left", "Why"], lines, "Ranks that need a look")];
     });
   }
@@ -206,9 +207,10 @@ export class Ranks {
   /** @param {RankRow[]} rows */
   showList(rows) {
     const sorted = [...rows].sort((a, b) => a.rank - b.rank);
-    fillWhenChanged(this.list, JSON.stringify(sorted.map((row) => [row.rank, gib(row.peak), row.info.state, row.info.step, row.info.samples_lost, row.info.connected, this.restartsOf(row)])) + this.pickedRank, () => {
-      const table = dataTable(["Rank", "Host", ">GPU", "State", ">Step", ">Used at peak, GiB", ">Left, GiB", ">Samples lost", "Restarts"],
-        sorted.map((row) => [el("a", { href: `${this.page.pathOf("overview")}?rank=${row.rank}` }, String(row.rank)), row.info.host, String(row.info.local_rank), stateMark(row.info), count(row.info.step), gib(row.peak), gib(row.free), count(row.info.samples_lost), this.restartsOf(row)]), "All ranks");
+    const unit = tableUnit(rows[0]?.limit);
+    fillWhenChanged(this.list, JSON.stringify(sorted.map((row) => [row.rank, inUnit(row.peak, unit), row.info.state, row.info.step, row.info.samples_lost, row.info.connected, this.restartsOf(row)])) + this.pickedRank, () => {
+      const table = dataTable(["Rank", "Host", ">GPU", "State", ">Step", `>Used at peak, ${unit.name}`, `>Left, ${unit.name}`, ">Samples lost", "Restarts"],
+        sorted.map((row) => [el("a", { href: `${this.page.pathOf("overview")}?rank=${row.rank}` }, String(row.rank)), row.info.host, String(row.info.local_rank), stateMark(row.info), count(row.info.step), inUnit(row.peak, unit), inUnit(row.free, unit), count(row.info.samples_lost), this.restartsOf(row)]), "All ranks");
       [...(table.tBodies[0]?.rows ?? [])].forEach((line, i) => line.classList.toggle("selected", sorted[i].rank === this.pickedRank));
       return [table];
     });
