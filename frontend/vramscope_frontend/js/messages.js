@@ -7,7 +7,7 @@
  */
 /**
  * Follow one run, and the named series of the named ranks.
- * @typedef {{type: "subscribe_run", id: number, run: string, fields: string[], ranks: number[] | null}} SubscribeRun
+ * @typedef {{type: "subscribe_run", id: number, run: string, fields: string[], ranks: number[] | null, map?: number | null}} SubscribeRun
  */
 /**
  * @typedef {{type: "unsubscribe", id: number, subscription: number}} Unsubscribe
