@@ -43,7 +43,8 @@ class BackwardLines:
 
     def __init__(self) -> None:
         self._patch: Patch | None = None
-        self._handles: dict[int, list[Any]] = {}
+        # By thread; a list for each backward pass, which may run inside another one.
+        self._handles: dict[int, list[list[Any]]] = {}
         self._before: tuple[bool, bool] | None = None
         self._torch_folder = ""
         self.is_installed = False
@@ -73,7 +74,8 @@ class BackwardLines:
             self._patch = None
         self._restore_anomaly_mode()
         for thread in list(self._handles):
-            self._take_out(thread)
+            while self._take_out(thread):
+                continue
 
     def forget_after_fork(self) -> None:
         """In a forked child: do nothing any more, and let operations be as quick as they were."""
@@ -91,7 +93,8 @@ class BackwardLines:
 
     def _begin(self, roots: Any) -> None:
         """A backward pass begins; on its caller's thread."""
-        handles = self._handles.setdefault(threading.get_ident(), [])
+        handles: list[Any] = []
+        self._handles.setdefault(threading.get_ident(), []).append(handles)
         for node in self._nodes(roots):
             line = self._line_of(node)
             if line:
@@ -104,9 +107,15 @@ class BackwardLines:
         del roots, raised
         self._take_out(threading.get_ident())
 
-    def _take_out(self, thread: int) -> None:
-        for handle in self._handles.pop(thread, ()):
+    def _take_out(self, thread: int) -> bool:
+        """Take the hooks of the innermost pass of a thread out; whether there was one."""
+        passes = self._handles.get(thread)
+        if not passes:
+            self._handles.pop(thread, None)
+            return False
+        for handle in passes.pop():
             handle.remove()
+        return True
 
     def _nodes(self, roots: Any) -> list[Any]:
         """Every node of the graph, up to a bound."""

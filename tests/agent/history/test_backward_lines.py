@@ -115,7 +115,7 @@ def test_a_backward_that_fails_is_the_jobs_and_leaves_no_hook(lines: BackwardLin
     lines.install()
     with pytest.warns(UserWarning, match="Error detected"), pytest.raises(ValueError, match="own"):
         Failing.apply(value).sum().backward()
-    assert lines._handles == {}
+    assert not any(lines._handles.values())
 
 
 def test_a_graph_made_before_runs_as_ever(lines: BackwardLines) -> None:
@@ -134,3 +134,23 @@ def test_a_forked_child_does_nothing_and_is_as_quick_as_before(lines: BackwardLi
         os._exit(int(torch.is_anomaly_enabled() or lines.is_installed))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert torch.is_anomaly_enabled()
+
+
+def test_a_backward_inside_another_one_leaves_the_outer_ones_marks(lines: BackwardLines) -> None:
+    """Activation checkpointing runs the forward again, and its backward, within a backward."""
+    checkpoint: Any = pytest.importorskip("torch.utils.checkpoint").checkpoint
+    history = PytorchHistory(emulated=True)
+    weight = torch.ones(256, 256, requires_grad=True)
+
+    def outer(data: Any) -> Any:
+        inner = checkpoint(torch.relu, data @ weight, use_reentrant=True)
+        return (inner * 2).sum()
+
+    history.start("all", stacks=True, max_entries=1000)
+    lines.install()
+    outer(torch.ones(64, 256, requires_grad=True)).backward()
+    texts = alloc_texts(history.snapshot(traces=True))
+    history.stop()
+    first_line = outer.__code__.co_firstlineno + 1
+    assert f"{PREFIX}{__file__}:{first_line} outer" in texts
+    assert not any(lines._handles.values())
