@@ -162,6 +162,8 @@ class UserPeaks:
         marked = _Kept(kept.resets, floor, stats)
         if self._kept is not kept:
             return self._take(reset)  # a finalizer of the job has reset just now
+        # Whatever interrupts this (Ctrl-C, say): the next interval is then of this one as well.
+        was_behind, self._is_behind = self._is_behind, True
         if reset:
             # As little as possible from reading to resetting: another thread may allocate.
             self._kept = marked
@@ -179,9 +181,10 @@ class UserPeaks:
         if total_bytes != UNKNOWN:
             total_bytes += self._reset_total_bytes
         peaks = self._interval.take()
-        if self._is_behind:
+        self._is_behind = False
+        if was_behind:
             # They are of the interval before as well, which was not ended when it was over.
-            self._is_behind, peaks = False, UNKNOWN_PEAKS
+            peaks = UNKNOWN_PEAKS
         return Interval(stats, peaks, total_bytes)
 
     def _floor(self, kept: _Kept) -> Peaks | None:

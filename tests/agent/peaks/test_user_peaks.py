@@ -282,6 +282,28 @@ def test_a_reset_that_fails_loses_nothing() -> None:
     assert counters.peaks.view() == twins.untouched.memory_stats()
 
 
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_interval_end_that_is_interrupted_hides_nothing_and_tells_nothing_wrong(
+    moment: str,
+) -> None:
+    twins, counters = prepared()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    setattr(counters, moment, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        counters.peaks.take()
+    assert counters.peaks.view() == twins.untouched.memory_stats()
+    interval = counters.peaks.take()
+    assert interval is not None
+    assert interval.peaks[0] in ((1 << 23), UNKNOWN)
+    assert counters.peaks.view() == twins.untouched.memory_stats()
+    after = counters.peaks.take()
+    assert after is not None
+    assert after.peaks[0] == 1 << 22
+
+
 def test_readers_beside_a_busy_training_thread_never_see_a_peak_that_falls() -> None:
     twins = Twins((2, 11))
     twins.allocate(1 << 26)
