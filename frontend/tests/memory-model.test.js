@@ -100,10 +100,11 @@ test("one step from near: samples along the axis, and the peak of that step alon
   const fine = emptyTable(fields.SAMPLE_FIELDS);
   const t = Array.from({ length: 40 }, (_, i) => i / 10);
   appendRows(fine, t, t, { [fields.ALLOCATED]: t.map((x) => (4 + (x % 1)) * GIB), [fields.ACTIVE]: t.map((x) => (4 + (x % 1)) * GIB), [fields.RESERVED]: t.map(() => 10 * GIB) }, Infinity);
-  const { model, reading } = pictureOf(scene({ steps: near, samples: fine, range: [3, 4] }), null);
+  const { model, reading } = pictureOf(scene({ steps: near, samples: fine, range: [3, 4] }, "from=3&to=4"), null);
   assert.ok(model.x.length > 8 && model.x.some((x) => x % 1 !== 0));
   assert.equal(reading?.peakX, 4);
-  const at = readingOf(scene({ steps: near, samples: fine, range: [3, 4] }), 3.5);
+  const at = readingOf(scene({ steps: near, samples: fine, range: [3, 4] }, "from=3&to=4"), 3.5);
   assert.equal(at?.isSample, true);
+  assert.deepEqual(pictureOf(scene({ steps: near, samples: fine, range: [3, 4] }), null).model.x.filter((x) => x % 1 !== 0), [], "a run that has few steps is shown by them");
   assert.equal(at?.place, "step 4, +500 ms");
 });

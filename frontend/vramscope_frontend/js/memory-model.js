@@ -65,7 +65,7 @@ import { partBands, placeWithin, samplesWithin } from "./within-steps.js";
 export function pictureOf(scene, cursor) {
   const { view, range, limit_bytes } = scene;
   const byStep = view.xKind === "step";
-  const near = byStep ? samplesWithin(scene.steps, scene.samples, range) : null;
+  const near = nearOf(scene);
   const source = near ?? (byStep ? scene.high : scene.samples);
   const rows = takeRows(source, pickRows(source, range[0], range[1], fields.ALLOCATED, fields.RESERVED));
   const reading = readingOf(scene, cursor);
@@ -96,7 +96,7 @@ export function pictureOf(scene, cursor) {
       freeText: reading && known(reading.peak.free) ? { value: inUnit(reading.peak.free, unit), unit: "free" } : null,
       numbering: byStep ? stretchesOf(scene.steps) : [],
       bands: scene.bands ?? [],
-      parts: byStep ? partBands(scene.steps, range) : [],
+      parts: byStep && view.range ? partBands(scene.steps, range) : [],
       cuts: scene.cuts ?? [],
       marks: scene.marks,
       zones: [...(scene.isWhole ? gapZones(scene, byStep ? scene.high : scene.samples) : []), ...scene.silentZones],
@@ -104,6 +104,14 @@ export function pictureOf(scene, cursor) {
       dimmed: scene.dimmed,
     },
   };
+}
+
+/**
+ * Samples of a few steps, once the reader has zoomed in on them: the first steps of a run are steps.
+ * @param {Scene} scene
+ */
+function nearOf({ view, steps, samples, range }) {
+  return view.xKind === "step" && view.range ? samplesWithin(steps, samples, range) : null;
 }
 
 /** How much of what never changes stays in the picture. */
@@ -165,7 +173,7 @@ export function readingOf(scene, cursor) {
   const { range, limit_bytes, view } = scene;
   const byStep = view.xKind === "step";
   const source = byStep ? scene.high : scene.samples;
-  const near = byStep ? samplesWithin(scene.steps, scene.samples, range) : null;
+  const near = nearOf(scene);
   const [first, to] = rowsBetween(source, range[0], range[1]);
   // From near, step 17 ends where the picture begins.
   const from = near ? Math.min(to - 1, lowerBound(source.x, range[0] + 1e-6)) : first;

@@ -20,7 +20,7 @@ export function chartTable(model) {
   const every = Math.max(1, Math.ceil(model.x.length / MOST_ROWS));
   const rows = model.x.flatMap((x, i) => {
     if (i % every !== 0) return [];
-    const at = model.xKind === "step" ? count(numberAt(model.numbering, x)) : clock(model.origin_ns + x * 1e9);
+    const at = model.xKind === "step" ? `${Number.isInteger(x) ? "" : "in "}${count(numberAt(model.numbering, Math.ceil(x)))}` : clock(model.origin_ns + x * 1e9);
     return [[at, ...columns.map((column) => inUnit(column.values[i], model.unit))]];
   });
   return dataTable([model.xKind === "step" ? ">Step" : ">Time", ...columns.map((column) => `>${column.name}, ${model.unit.name}`)], rows.reverse(), "What the chart draws, newest first");

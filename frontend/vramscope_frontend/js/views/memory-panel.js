@@ -165,7 +165,7 @@ export class MemoryPanel {
       const { rankData } = scene.session;
       const width_px = this.timeline.geometry.width;
       rankData?.refine(this.view.xKind === "step" ? "steps" : "samples", scene.range[0], scene.range[1], width_px);
-      const seconds = this.view.xKind === "step" ? secondsOf(scene.steps, scene.range) : null;
+      const seconds = this.view.xKind === "step" && this.view.range ? secondsOf(scene.steps, scene.range) : null;
       if (seconds) rankData?.refine("samples", seconds[0], seconds[1], width_px);
     }
     this.controls.showRun(scene.context, scene.ranks, this.view, scene.session.run?.state === "live" && !scene.isGone);
