@@ -118,14 +118,14 @@ function exactPeak(steps, i, end) {
 }
 
 /**
- * Whether reserved was the same all through a step: nothing was taken from the device, and the end is
- * as high as the highest moment.
+ * Whether reserved was the same all through a step: nothing was taken from the device since the row
+ * before, which may be that of an earlier step, and the end is as high as the highest moment.
  * @param {Table} steps
  * @param {number} i
  */
 function heldStill(steps, i) {
   const taken = steps.columns[fields.DEVICE_ALLOCATIONS];
-  return !beginsLife(steps, i) && known(taken?.[i]) && taken[i] === taken[i - 1] && steps.x[i] === steps.x[i - 1] + 1 && steps.columns[fields.RESERVED]?.[i] === steps.columns[fields.PEAK_RESERVED]?.[i];
+  return !beginsLife(steps, i) && known(taken?.[i]) && taken[i] === taken[i - 1] && steps.columns[fields.RESERVED]?.[i] === steps.columns[fields.PEAK_RESERVED]?.[i];
 }
 
 /**
