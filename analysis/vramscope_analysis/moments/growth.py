@@ -110,7 +110,9 @@ def growth_between(
     change = table[1] - table[0]
     order = np.lexsort((-table[1], -np.abs(change)))[:MOST_ROWS]
     words = _sizes(keys) if by_request else _words(before, after, keys, is_same=is_same)
-    rows = [Growth(*words[i], *table[:, i].tolist()) for i in order.tolist() if table[:, i].any()]
+    numbers: list[list[int]] = table[:, order].T.tolist()
+    chosen = zip(order.tolist(), numbers, strict=True)
+    rows = [Growth(*words[i], *row) for i, row in chosen if any(row)]
     return GrowthBetween(
         rows=rows,
         before_bytes=int(old_size.sum()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -167,4 +167,4 @@ def _with_the_end(
         unseen_frees=len(open_rows) - len(matched),
     )
     sizes = block_sizes(snapshot, device, trace, joined, known)
-    return Lifetimes(**{**joined.__dict__, "size": sizes})
+    return replace(joined, size=sizes)

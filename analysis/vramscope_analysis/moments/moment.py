@@ -124,7 +124,8 @@ def _held(
     blocks = np.bincount(of_rows, minlength=len(groups))
     order = np.argsort(-held, kind="stable") if ordered else np.arange(len(groups))
     order = order[held[order] > 0][:MOST_ROWS]
-    return [Held(groups[i], int(held[i]), int(blocks[i])) for i in order.tolist()]
+    chosen: list[int] = order.tolist()
+    return [Held(groups[i], int(held[i]), int(blocks[i])) for i in chosen]
 
 
 def _largest(

@@ -76,7 +76,8 @@ def sources_of(
         np.stack((index[rows], kinds[rows], texts[rows])), axis=1, return_inverse=True
     )
     refined = np.zeros(different.shape[1], np.int32)
-    for place, (of_stack, kind, text) in enumerate(different.T.tolist()):
+    triples: list[list[int]] = different.T.tolist()
+    for place, (of_stack, kind, text) in enumerate(triples):
         told = trace.texts[text] if trace is not None and text >= 0 else None
         stack_source = found.sources[of_stack] if of_stack >= 0 else None
         refined[place] = found.add(

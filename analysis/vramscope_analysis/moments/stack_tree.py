@@ -99,8 +99,9 @@ def _grown(memory: RecordedMemory, moment: int, *, fold: bool) -> list[_Branch]:
     root = _Branch(None, -1, 0)
     branches = [root]
     children: dict[tuple[int, object], int] = {}
+    pairs: list[list[int]] = keys.T.tolist()
     for (of_stack, of_source), held, count in zip(
-        keys.T.tolist(), size.tolist(), blocks.tolist(), strict=True
+        pairs, size.tolist(), blocks.tolist(), strict=True
     ):
         category = memory.sources[of_source].category
         path: tuple[object, ...] = (
