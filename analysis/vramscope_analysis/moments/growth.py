@@ -111,8 +111,8 @@ def growth_between(
     order = np.lexsort((-table[1], -np.abs(change)))[:MOST_ROWS]
     words = _sizes(keys) if by_request else _words(before, after, keys, is_same=is_same)
     numbers: list[list[int]] = table[:, order].T.tolist()
-    chosen = zip(order.tolist(), numbers, strict=True)
-    rows = [Growth(*words[i], *row) for i, row in chosen if any(row)]
+    chosen: list[int] = order.tolist()
+    rows = [Growth(*words[i], *row) for i, row in zip(chosen, numbers, strict=True) if any(row)]
     return GrowthBetween(
         rows=rows,
         before_bytes=int(old_size.sum()),
