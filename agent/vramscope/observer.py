@@ -117,7 +117,7 @@ class Observer:
             ]
             in_use = DeviceInUse(device, [*others, mps])
             self._device = in_use
-            self._peak_counters = CudaPeaks(device, notices)
+            self._peak_counters = CudaPeaks(device, notices, in_use.memory_stats)
             self._software = device.software
             listing = nvml.last_listing
             self._closers.append(device.remove)

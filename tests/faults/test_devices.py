@@ -20,7 +20,19 @@ DRIVES_TWO = f"""{CUDA}
 import vramscope
 fake = fake_cuda(2, current=1)
 fake.stats = [nested_stats(reserved_bytes=111), nested_stats(reserved_bytes=222)]
-for number in range(30):
+for number in range(60):
+    vramscope.step()
+    time.sleep(0.03)
+"""
+
+# Another maker's device, which the job sets up after a while.
+DRIVES_XPU = f"""{CUDA}
+import vramscope
+from tests.support.fake_backends import FakeBackend
+fake = FakeBackend("xpu", own=True)
+sys.modules["torch"] = fake.torch
+for number in range(40):
+    fake.is_up = number >= 10
     vramscope.step()
     time.sleep(0.03)
 """
@@ -80,12 +92,34 @@ def test_a_process_that_drives_two_devices_is_one_rank_with_the_device_it_trains
         code, _, errors = finish(start_watched(script, server, driver_environment(TWO)))
         assert code == 0, errors
         rows = list(server.rows("step"))
-        assert [row["step"] for row in rows] == list(range(1, 31))
+        assert [row["step"] for row in rows] == list(range(1, 61))
         assert {reserved(row) for row in rows} == {222}
         device = last_device(server)
         assert device is not None
         assert (device.index, device.uuid) == (1, "GPU-uuid-1")
         assert len({r.stream for r in server.of_type(Register)}) == 1
+        last = list(server.rows("sample"))[-1]
+        assert last["reserved_bytes.all.current"] == 222
+        assert last["reserved_bytes.all.current@0"] == 111
+        assert last["device.total_bytes@0"] == 1000
+
+
+def test_another_makers_device_is_left_alone_until_the_job_has_set_it_up(tmp_path: Path) -> None:
+    with FakeServer() as server:
+        script = write_script(tmp_path, DRIVES_XPU)
+        errors = {"nvmlInit": "NVMLError_LibraryNotFound"}
+        code, _, written = finish(start_watched(script, server, driver_environment((), errors)))
+        assert code == 0, written  # the fake fails where it is asked too early
+        rows = list(server.rows("step"))
+        assert reserved(rows[0]) == UNKNOWN
+        assert reserved(rows[-1]) == 9
+        device = last_device(server)
+        assert device is not None
+        assert (device.backend, device.name, device.total_bytes) == ("xpu", "Card 1", 64 << 30)
+        assert list(server.rows("sample"))[-1]["device.total_bytes"] == 64 << 30
+        status = server.status
+        assert status is not None
+        assert status.guard_errors == 0
 
 
 @pytest.mark.parametrize("are_ranks", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from vramscope.devices.caching_allocator import initialised_cuda
@@ -23,9 +24,16 @@ class CudaPeaks:
     Args:
         device: the device that the training thread uses.
         notices: told when peaks are passive, and why.
+        without_cuda: reads the counters while CUDA is not up; another backend may be.
     """
 
-    def __init__(self, device: CudaDevice, notices: Notices) -> None:
+    def __init__(
+        self,
+        device: CudaDevice,
+        notices: Notices,
+        without_cuda: Callable[[], Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        self._without_cuda = without_cuda or device.memory_stats
         self._device = device
         self._notices = notices
         self._passive = PassivePeaks(device.memory_stats, lambda: device.index)
@@ -40,7 +48,7 @@ class CudaPeaks:
         """End an interval and begin the next; on the training thread."""
         c_module = initialised_cuda()
         if c_module is None or self._is_removed:
-            return Interval(self._device.memory_stats()) if at_step_end else None
+            return Interval(self._without_cuda()) if at_step_end else None
         reason = self._refusal or self._device.reason_not_to_reset(c_module, in_backward)
         if reason is None and not in_backward:
             reason = self._thread_reason()

@@ -10,6 +10,7 @@ import pytest
 from tests.support.counted_cuda import CountedCuda
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_nvml import FakeNvml
+from tests.support.fake_torch import install_fake_torch, nested_stats
 from vramscope.collectors.nvml import NvmlMonitor
 from vramscope.collectors.nvml_library import NvmlLibrary
 from vramscope.devices.cuda import CudaDevice
@@ -277,3 +278,22 @@ def test_in_a_forked_child_nothing_is_followed(rig: Rig) -> None:
     rig.peaks.forget_after_fork()
     stats: Any = rig.cuda.c_module._cuda_memoryStats(0)
     assert stats["allocated_bytes"]["all"]["peak"] == 0
+
+
+def test_while_cuda_is_not_up_another_backend_tells_the_counters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = install_fake_torch(monkeypatch, (2, 11))
+    fake.initialized = False
+    notices = Notices()
+    library = NvmlLibrary(notices, lambda: FakeNvml())
+    device = CudaDevice(NvmlMonitor(library, FakeClock(), {}), notices)
+    stats = nested_stats(allocated_bytes=5)
+    peaks = CudaPeaks(device, notices, without_cuda=lambda: stats)
+    interval = peaks.take()
+    assert interval is not None
+    assert interval.stats is stats
+    assert peaks.take(at_step_end=False) is None
+    without = CudaPeaks(device, notices).take()
+    assert without is not None
+    assert without.stats is None
