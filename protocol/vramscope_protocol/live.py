@@ -31,8 +31,8 @@ class SubscribeRun(Request, tag="subscribe_run"):
     """Follow one run: its state, events, commands, and the named series of the named ranks.
 
     Events by ``kind``: ``run``, ``samples``, ``steps``, ``event``, ``command``, ``status``,
-    ``finding``, ``snapshot``, and ``map`` for the rank whose memory map is followed: first all of it, then what
-    changes.
+    ``finding``, ``snapshot``, and ``map`` for the rank whose memory map is followed: first all of
+    it, then what changes.
     """
 
     run: str
