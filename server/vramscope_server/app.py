@@ -170,9 +170,7 @@ def create_app(settings: Settings) -> Application:
     hub = Hub(registry, limits)
     coordinator = Coordinator(store, registry, directory, hub, limits)
     maps = Maps(directory.want_map, limits.map_bytes)
-    files = SnapshotFiles(
-        store, hub, lambda uid: directory.of_stream(uid) is not None, limits
-    )
+    files = SnapshotFiles(store, hub, lambda uid: directory.of_stream(uid) is not None, limits)
     ingest = Ingest(
         store,
         registry,
