@@ -30,8 +30,11 @@ from vramscope_protocol.messages import Event
 SHARE: Final = 0.0005
 """Part of the training thread's time that looks may take."""
 
-CHANGE_SHARE: Final = 0.005
+CHANGE_SHARE: Final = 0.002
 """The same when modules, optimizers or their state have come or gone since the last look."""
+
+PROMPT_LOOKS: Final = 8
+"""So many optimizers are looked at when they have stepped first, whatever it costs."""
 
 SCAN_INTERVAL_NS: Final = 2_000_000_000
 """Between two turns of the look through all objects."""
@@ -39,9 +42,6 @@ SCAN_INTERVAL_NS: Final = 2_000_000_000
 LONGEST_INTERVAL_NS: Final = 300_000_000_000
 SHORTEST_INTERVAL_NS: Final = 250_000_000
 _RETRY_INTERVAL_NS: Final = 60_000_000_000
-OWNERS_AGE_NS: Final = 2_000_000_000
-"""Older ones are made anew while somebody asks for them, as often as ``CHANGE_SHARE`` allows."""
-
 _OWNERS_WANTED_NS: Final = 30_000_000_000
 
 
@@ -83,8 +83,9 @@ class TensorAccount:
         self._signature: tuple[int, ...] = ()
         self._due_ns = self._earliest_ns = 0
         self._cost_ns = 0
+        self._prompt_looks = PROMPT_LOOKS
         self._owners: Owners | None = None
-        self._owners_ns = self._owners_wanted_ns = 0
+        self._owners_wanted_ns = 0
 
     def install(self) -> None:
         """See the modules that the job builds from now on."""
@@ -105,6 +106,9 @@ class TensorAccount:
         known = self._optimizers.get(key)
         if known is None or known() is not optimizer:
             self._optimizers[key] = weakref.ref(optimizer, partial(self._optimizers.pop, key))
+            if self._prompt_looks:
+                self._prompt_looks -= 1
+                self._earliest_ns = 0
 
     def backward_began(self) -> None:
         """The first backward of a step is about to begin; on the training thread."""
@@ -142,6 +146,9 @@ class TensorAccount:
             is_due = now_ns >= self._due_ns or self._needs_owners(now_ns)
             if is_due or self._signature != self._signature_of(optimizers):
                 self._look(self._current_step(), optimizers, now_ns)
+            else:
+                # Even the question whether anything has changed is not for every short step.
+                self._earliest_ns = now_ns + SHORTEST_INTERVAL_NS
         if attempt.error is not None:
             # Of no use any more, and perhaps wrong for good.
             self._values = [UNKNOWN] * len(COLUMNS)
@@ -161,7 +168,6 @@ class TensorAccount:
         self._values = values if any(values) else [UNKNOWN] * len(CODES)
         if wants_owners:
             self._owners = Owners(census.owned, step, self._clock.time_ns())
-            self._owners_ns = now_ns
         self._signature = self._signature_of(optimizers)
         cost_ns = self._cost_ns + time.perf_counter_ns() - start_ns
         self._cost_ns = 0
@@ -193,10 +199,8 @@ class TensorAccount:
         return [optimizer for optimizer in found if optimizer is not None]
 
     def _needs_owners(self, now_ns: int) -> bool:
-        """Whether somebody looks at the map, and blocks have come that nobody has named yet."""
-        if now_ns >= self._owners_wanted_ns:
-            return False
-        return self._owners is None or now_ns - self._owners_ns > OWNERS_AGE_NS
+        """Whether somebody has begun to look at the map, and nothing there has a name yet."""
+        return self._owners is None and now_ns < self._owners_wanted_ns
 
     def _seen_any(self) -> bool:
         return self._scan is not None or bool(self._optimizers) or self._modules.seen > 0

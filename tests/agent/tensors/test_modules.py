@@ -184,3 +184,23 @@ def test_an_error_of_ours_does_not_reach_the_job(
 
     monkeypatch.setattr(modules_module, "partial", fail)
     assert nn.Linear(2, 3).weight.shape == (3, 2)
+
+
+def test_compiled_code_is_not_compiled_again_because_of_the_hooks() -> None:
+    compilations: list[int] = []
+
+    def backend(graph: Any, examples: Any) -> Any:
+        del examples
+        compilations.append(len(graph.graph.nodes))
+        return graph.forward
+
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    compiled = torch.compile(model, backend=backend)
+    batch = torch.ones(1, 2)
+    expected = compiled(batch)
+    made = Modules()
+    made.install()
+    assert torch.equal(compiled(batch), expected)
+    made.remove()
+    assert torch.equal(compiled(batch), expected)
+    assert len(compilations) == 1

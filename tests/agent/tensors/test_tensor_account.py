@@ -20,7 +20,7 @@ from vramscope.tensors.census import Census  # noqa: E402
 from vramscope.tensors.modules import Modules  # noqa: E402
 from vramscope.tensors.tensor_account import (  # noqa: E402
     CHANGE_SHARE,
-    OWNERS_AGE_NS,
+    PROMPT_LOOKS,
     SCAN_INTERVAL_NS,
     SHARE,
     SHORTEST_INTERVAL_NS,
@@ -166,6 +166,23 @@ def test_what_comes_and_goes_is_seen_sooner(job: Job, look_ms: dict[str, float])
     assert added is not None
 
 
+def test_the_first_optimizers_are_looked_at_as_soon_as_they_step(
+    job: Job, look_ms: dict[str, float]
+) -> None:
+    job.build()
+    look_ms["ms"] = 1000.0
+    job.train()
+    models = [nn.Linear(64, 64, bias=False) for _ in range(PROMPT_LOOKS + 1)]
+    for number, model in enumerate(models):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        model.weight.grad = torch.ones_like(model.weight)
+        optimizer.step()
+        models[number] = (model, optimizer)
+        job.account.saw_optimizer(optimizer)
+        is_prompt = number < PROMPT_LOOKS - 1  # one was the first of all
+        assert (job.row()["optimizer_state"] == (number + 2) * WEIGHT_BYTES) is is_prompt
+
+
 def test_what_is_not_on_the_device_is_not_known_there(job: Job) -> None:
     job.is_on_device = False
     job.build()
@@ -223,9 +240,7 @@ def test_in_the_backward_nothing_is_counted(job: Job) -> None:
     assert [set(row.values()) for row in rows] == [{UNKNOWN}]
 
 
-def test_owners_are_made_soon_while_somebody_asks_for_them(
-    job: Job, look_ms: dict[str, float]
-) -> None:
+def test_the_first_owners_are_made_soon(job: Job, look_ms: dict[str, float]) -> None:
     job.build()
     job.train()
     soon_ns = int(look_ms["ms"] * 2e6 / CHANGE_SHARE)
@@ -233,12 +248,39 @@ def test_owners_are_made_soon_while_somebody_asks_for_them(
     job.train(pass_ns=soon_ns)
     first = job.account.owners()
     assert first is not None
+    # Newer ones come with the looks that are taken anyway.
     job.train(pass_ns=soon_ns)
     assert job.account.owners() is first
-    job.train(pass_ns=OWNERS_AGE_NS)
+    job.train(pass_ns=int(look_ms["ms"] * 4e6 / SHARE))
     second = job.account.owners()
     assert second is not None
     assert second.step > first.step
+
+
+def test_short_steps_are_not_even_asked_what_has_changed(job: Job) -> None:
+    job.build()
+    job.train()
+    job.clock.advance(SHORTEST_INTERVAL_NS / 1e9)
+    asked: list[int] = []
+
+    class Optimizer:
+        """One that counts how often it is looked at."""
+
+        param_groups: tuple[Any, ...] = ()
+
+        @property
+        def state(self) -> dict[Any, Any]:
+            asked.append(job.step)
+            return {}
+
+    watched = Optimizer()
+    job.account.saw_optimizer(watched)
+    job.clock.advance(3600)
+    job.train()
+    looked = len(asked)
+    for _ in range(100):
+        job.train(pass_ns=SHORTEST_INTERVAL_NS // 100)
+    assert len(asked) - looked <= 3
 
 
 def test_owners_are_there_once_somebody_has_asked(job: Job) -> None:
