@@ -1,11 +1,12 @@
 // One snapshot: who holds the memory at that moment?
 
 import { api, ApiError } from "../api.js";
+import { Recording } from "../data/recording.js";
 import { el } from "../dom.js";
 import { known, plural, sizeText } from "../format.js";
 import { momentSecond, momentSentence } from "../snapshots/moment-verdict.js";
 import { explorerFromQuery, queryFromExplorer, shifted, zoomed } from "../snapshots/explorer-view.js";
-import { firstRange, highestIn, indexOfMoment, lastBefore, stepIndexAt, stepRange } from "../snapshots/recording-steps.js";
+import { highestIn, indexOfMoment, lastBefore, stepIndexAt, stepRange } from "../snapshots/recording-steps.js";
 import { stateText } from "../snapshots/snapshot-words.js";
 import { GrowthPanel } from "./growth-panel.js";
 import { HeldPanel } from "./held-panel.js";
@@ -13,10 +14,10 @@ import { RecordingPanel } from "./recording-panel.js";
 
 /** @typedef {import("./run-page.js").RunPage} RunPage */
 /** @typedef {import("../snapshots/explorer-view.js").ExplorerView} ExplorerView */
-/** @typedef {import("../messages.js").RecordingTimeline} RecordingTimeline */
 
 const SETTLED_MS = 80;
 const ZOOMED_MS = 120;
+const WHEEL_MS = 400;
 
 export class Snapshot {
   /** @param {RunPage} page */
@@ -24,28 +25,17 @@ export class Snapshot {
     this.page = page;
     this.id = page.snapshot ?? "";
     this.view = explorerFromQuery(page.app.router.place.view);
-    /** @type {import("../messages.js").SnapshotInfo | null} */
-    this.info = null;
-    /** @type {RecordingTimeline | null} */
-    this.timeline = null;
-    /** @type {import("../messages.js").MomentPayload | null} */
-    this.moment = null;
-    /** @type {Error | null} */
-    this.error = null;
-    /** @type {Error | null} */
-    this.momentError = null;
-    /** @type {[number, number]} */
-    this.whole = [0, 1];
-    /** @type {[number, number] | null} */
-    this.first = null;
+    this.data = new Recording(this.id, () => this.dataChanged());
     /** @type {[number, number][]} */
     this.before = [];
+    /** Of which moment the tree is drawn. */
+    /** @type {import("../messages.js").MomentPayload | null} */
+    this.drawn = null;
     this.heard = page.session.snapshotNews;
+    this.remembered_ms = -Infinity;
     /** What the next timeline is to put the cursor on: the highest moment of a range. */
     /** @type {[number, number] | null} */
     this.wantedRange = null;
-    this.asking = new AbortController();
-    this.askingMoment = new AbortController();
     this.timers = { moment: 0, timeline: 0 };
     this.growth = new GrowthPanel(this);
     this.recording = new RecordingPanel(this);
@@ -58,8 +48,7 @@ export class Snapshot {
   close() {
     clearTimeout(this.timers.moment);
     clearTimeout(this.timers.timeline);
-    this.asking.abort();
-    this.askingMoment.abort();
+    this.data.close();
     this.growth.close();
     this.recording.close();
     this.held.close();
@@ -69,13 +58,36 @@ export class Snapshot {
     return api.pickleAddress(this.id);
   }
 
-  get facts() {
-    return this.timeline ?? this.moment;
+  get info() {
+    return this.data.info;
   }
 
-  /** @returns {[number, number]} */
+  get timeline() {
+    return this.data.timeline;
+  }
+
+  get moment() {
+    return this.data.moment;
+  }
+
+  get error() {
+    return this.data.error;
+  }
+
+  get momentError() {
+    return this.data.momentError;
+  }
+
+  get facts() {
+    return this.data.facts;
+  }
+
+  get whole() {
+    return this.data.whole;
+  }
+
   get range() {
-    return this.view.range ?? this.first ?? this.whole;
+    return this.data.rangeOf(this.view);
   }
 
   /** Times along the axis count from its left end. */
@@ -120,74 +132,32 @@ export class Snapshot {
   }
 
   async open() {
-    this.error = null;
-    try {
-      this.info = await api.snapshot(this.id, this.asking.signal);
-      if (this.info.state === "complete") await this.openRecording();
-    } catch (error) {
-      if (this.asking.signal.aborted) return;
-      this.error = /** @type {Error} */ (error);
-    }
-    this.page.changed();
-  }
-
-  async openRecording() {
-    const { by, device } = this.view;
-    const whole = await api.timeline(this.id, { by, device }, this.asking.signal);
-    this.whole = [whole.start, Math.max(whole.end_x, whole.start + 1)];
-    this.first = firstRange(whole.steps, this.whole);
-    this.timeline = whole;
-    if (whole.has_history && (this.view.range || this.first)) await this.askTimeline();
-    await this.loadMoment();
+    await this.data.open(this.view);
+    if (this.timeline) await this.loadMoment();
   }
 
   reload() {
-    this.asking.abort();
-    this.asking = new AbortController();
     void this.open();
   }
 
-  /** Ask for the window that is shown; the data there are stay until the answer is here. */
-  async askTimeline() {
-    const { by, device } = this.view;
-    const [start, end] = this.range;
-    this.timeline = await api.timeline(this.id, { by, device, start, end }, this.asking.signal);
-    if (this.wantedRange) {
+  async loadTimeline() {
+    await this.data.loadWindow(this.view);
+    if (this.wantedRange && this.timeline) {
       const index = highestIn(this.timeline, this.wantedRange);
       if (index >= 0) this.view = { ...this.view, at: this.timeline.moments[index] };
       this.wantedRange = null;
     }
-  }
-
-  async loadTimeline() {
-    this.asking.abort();
-    this.asking = new AbortController();
-    const { signal } = this.asking;
-    try {
-      await this.askTimeline();
-      this.error = null;
-      await this.loadMoment();
-    } catch (error) {
-      if (signal.aborted) return;
-      this.error = /** @type {Error} */ (error);
-    }
-    this.page.changed();
-    this.recording.chart.invalidate();
+    await this.loadMoment();
   }
 
   async loadMoment() {
-    this.askingMoment.abort();
-    this.askingMoment = new AbortController();
-    const { signal } = this.askingMoment;
-    const at = this.facts?.has_history === false ? "end" : String(this.cursorMoment);
-    try {
-      const before = this.moment;
-      this.moment = await api.moment(this.id, { at, fold: String(this.view.fold), device: this.view.device }, signal);
-      this.momentError = null;
-      this.held.momentChanged(before, this.moment);
-    } catch (error) {
-      if (signal.aborted) return;
-      this.momentError = /** @type {Error} */ (error);
+    await this.data.loadMoment(this.cursorMoment, this.view);
+  }
+
+  dataChanged() {
+    if (this.moment && this.moment !== this.drawn) {
+      this.held.momentChanged(this.drawn, this.moment);
+      this.drawn = this.moment;
     }
     this.page.changed();
     this.recording.chart.invalidate();
@@ -219,7 +189,6 @@ export class Snapshot {
     this.view = { ...this.view, device, range: null, at: null };
     this.page.app.router.note(queryFromExplorer(this.view));
     this.before = [];
-    this.moment = null;
     this.reload();
   }
 
@@ -266,8 +235,14 @@ export class Snapshot {
 
   /** @param {[number, number]} range */
   zoomTo(range) {
-    this.before = [...this.before, this.range].slice(-50);
+    this.remember();
     this.setView({ range: this.clamped(range) });
+  }
+
+  /** For going back: many turns of the wheel are one change. */
+  remember() {
+    if (performance.now() - this.remembered_ms > WHEEL_MS) this.before = [...this.before, this.range].slice(-50);
+    this.remembered_ms = performance.now();
   }
 
   /**
@@ -285,7 +260,7 @@ export class Snapshot {
    */
   zoomBy(factor, at) {
     const least = this.timeline?.unit === "entry" ? 8 : 50;
-    this.before = [...this.before, this.range].slice(-50);
+    this.remember();
     this.setView({ range: zoomed(this.range, factor, at, this.whole, least) });
   }
 
