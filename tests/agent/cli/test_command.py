@@ -66,6 +66,15 @@ def test_wait_0_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "empty_cache c1: queued\n"
 
 
+def test_wait_without_a_number_waits_as_long_as_without_the_option(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with api(command("running"), command("done")) as fake:
+        assert call(fake, "--wait") == 0
+    assert fake.requests[0][1]["deadline_s"] == 30.0
+    assert "done" in capsys.readouterr().out
+
+
 def test_a_text_result_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     with api(command("done", result="|==== summary ====|\n| line |")) as fake:
         assert call(fake) == 0
