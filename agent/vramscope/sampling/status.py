@@ -116,7 +116,7 @@ class StatusReport:
     def _note_rate(self) -> None:
         budget = self._budget
         if budget.rate_hz < budget.wanted_rate_hz:
-            share = f"{budget.fraction:.1%} of a core"
+            share = f"{budget.fraction * 100:.3g}% of a core"
             self._notices.note(
                 "budget", f"sampling at {budget.rate_hz:.1f} Hz to stay within {share}"
             )

@@ -86,6 +86,9 @@ def test_a_lowered_rate_is_noted_until_it_is_over() -> None:
     bench.budget.rate_hz = 2.0
     status = bench.report.make(6 * SECOND_NS, 0)
     assert status.notes == ["sampling at 2.0 Hz to stay within 0.5% of a core"]
+    bench.budget.fraction = 0.0004
+    status = bench.report.make(6 * SECOND_NS + 1, 0)
+    assert status.notes == ["sampling at 2.0 Hz to stay within 0.04% of a core"]
     bench.budget.rate_hz = 10.0
     assert bench.report.make(7 * SECOND_NS, 0).notes == []
 
