@@ -64,6 +64,7 @@ class FakeTorch:
         self.compiling = False
         self.current_device = 0
         self.backend = "native"
+        self.records_history = False
         self.stats: list[Any] = [nested_stats(version) for _ in range(device_count)]
         self.segments: list[dict[str, Any]] = []
         self.settings: dict[str, Any] = {}
@@ -83,6 +84,7 @@ class FakeTorch:
             _cuda_memoryStats=self._memory_stats,
             _cuda_memorySnapshot=self._memory_snapshot,
             _cuda_isCurrentStreamCapturing=lambda: self.capturing,
+            _cuda_isHistoryEnabled=lambda: self.records_history,
             _cuda_resetPeakMemoryStats=lambda index: self.calls.append(("reset_peaks", index)),
             _cuda_getDevice=lambda: self.current_device,
             _cuda_customAllocator=lambda allocate, free: (allocate, free),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from vramscope.memory_map.look import FREE_STATE, First, SegmentState
 from vramscope_protocol.map_columns import FREE, STATES
@@ -13,6 +13,8 @@ _MAX_FRAMES: Final = 24
 """Innermost frames of a stack that are told."""
 _MAX_STEP: Final = 2**31 - 1
 
+Columns = tuple[list[Any], ...]
+"""The fields of :class:`BlockRow`, each over all blocks."""
 OwnerOf = Callable[[int], "tuple[int, str]"]
 """Category and name by address."""
 
@@ -45,26 +47,29 @@ def owners(state: SegmentState, owner_of: OwnerOf) -> list[tuple[int, str]]:
     ]
 
 
-def rows(state: SegmentState, owned_by: Sequence[tuple[int, str]]) -> list[BlockRow]:
-    """One row a block."""
-    stacks = state.stacks or [None] * len(state.blocks)
-    return [
-        BlockRow(
-            size,
-            # A free block tells what was asked for before it was freed, or nothing.
-            0 if word == FREE_STATE else requested,
-            STATES.get(word, FREE),
-            category,
-            name,
-            stack_text(frames) if frames else "",
-            min(first[0], _MAX_STEP),
-            first[1],
-            1,
-        )
-        for (size, requested, word), first, (category, name), frames in zip(
-            state.blocks, state.firsts, owned_by, stacks, strict=True
-        )
-    ]
+def columns(state: SegmentState, owned_by: Sequence[tuple[int, str]]) -> Columns:
+    """One value a block for each field of a row; by columns, because there may be many blocks."""
+    blocks, firsts, stacks = state.blocks, state.firsts, state.stacks
+    return (
+        [block[0] for block in blocks],
+        # A free block tells what was asked for before it was freed, or nothing.
+        [0 if block[2] == FREE_STATE else block[1] for block in blocks],
+        [STATES.get(block[2], FREE) for block in blocks],
+        [owner[0] for owner in owned_by],
+        [owner[1] for owner in owned_by],
+        [""] * len(blocks)
+        if stacks is None
+        else [stack_text(frames) if frames else "" for frames in stacks],
+        [min(first[0], _MAX_STEP) for first in firsts],
+        [first[1] for first in firsts],
+        [1] * len(blocks),
+    )
+
+
+def grouped_columns(state: SegmentState, owned_by: Sequence[tuple[int, str]]) -> Columns:
+    """The same with one row for all blocks of a kind."""
+    rows = [BlockRow(*values) for values in zip(*columns(state, owned_by), strict=True)]
+    return tuple([list(column) for column in zip(*grouped(rows), strict=True)])
 
 
 def grouped(blocks: Sequence[BlockRow]) -> list[BlockRow]:

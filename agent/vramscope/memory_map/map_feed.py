@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from vramscope.collectors.self_cost import CpuMeter
 from vramscope.guard import guarded
-from vramscope.memory_map.block_rows import BlockRow, grouped, owners, rows
+from vramscope.memory_map.block_rows import Columns, columns, grouped_columns, owners
 from vramscope.memory_map.detail import Detail, detail_for, summary
 from vramscope.memory_map.look import Look, SegmentState
 from vramscope.memory_map.owners import Owners, OwnersSource
@@ -166,24 +166,24 @@ class MapFeed:
             if before is not None and is_same and before.owned_by == owned_by:
                 continue
             is_whole = detail.is_whole(state)
-            shown = rows(state, owned_by)
-            if not is_whole:
-                shown = grouped(shown)
+            shown = (columns if is_whole else grouped_columns)(state, owned_by)
             is_complete = self._add_blocks(blocks, shown)
             self._sent[address] = _Sent(state, owned_by if is_complete else None)
-            _add_segment(segments, state, len(shown), 0 if is_whole else SUMMARISED)
+            _add_segment(segments, state, len(shown[0]), 0 if is_whole else SUMMARISED)
         self._owners = known
         return segments, blocks
 
-    def _add_blocks(self, columns: dict[str, Any], shown: Sequence[BlockRow]) -> bool:
+    def _add_blocks(self, table: dict[str, Any], shown: Columns) -> bool:
         is_complete = True
-        for row in shown:
-            owner, stack = self._texts.number(row.owner), self._texts.number(row.stack)
-            is_complete = is_complete and owner is not None and stack is not None
-            texts = (NO_TEXT if n is None else n for n in (owner, stack))
-            told = (row.size, row.requested, row.state, row.category, *texts, *row[6:])
-            for column, value in zip(columns.values(), told, strict=True):
-                column.append(value)
+        for column, values in zip(table.values(), shown, strict=True):
+            if values and isinstance(values[0], str):
+                numbers = list(map(self._texts.number, values))
+                if None in numbers:
+                    is_complete = False
+                    numbers = [NO_TEXT if number is None else number for number in numbers]
+                column.extend(numbers)
+            else:
+                column.extend(values)
         return is_complete
 
 

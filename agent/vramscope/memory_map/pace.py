@@ -7,6 +7,7 @@ taken from the job, so a look that costs more is taken less often.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 WATCHED_INTERVAL_S: Final = 0.5
@@ -18,7 +19,10 @@ IDLE_FRACTION: Final = 0.0002
 _LONGEST_WATCHED_S: Final = 30.0
 _LONGEST_IDLE_S: Final = 600.0
 """What would come more seldom than that is not a rate: only on request."""
-_WEIGHT: Final = 0.3
+_REMEMBERED: Final = 5
+"""Looks whose median is what one costs: a single one may have been stopped in the middle."""
+_CERTAIN_FROM: Final = 3
+"""So many have to be known before there is no rate at all."""
 _DEAR_BLOCKS: Final = 200_000
 """So many blocks are looked at on request only, before it is known what they cost."""
 
@@ -27,40 +31,40 @@ class MapPace:
     """The interval between two looks."""
 
     def __init__(self) -> None:
-        self._look_ns: float | None = None
-        self._frame_ns = 0.0
+        self._looks_ns: deque[int] = deque(maxlen=_REMEMBERED)
+        self._frames_ns: deque[int] = deque(maxlen=_REMEMBERED)
 
     @property
-    def cost_ns(self) -> float | None:
+    def cost_ns(self) -> int | None:
         """What one look costs with its frame, ``None`` before the first."""
-        return None if self._look_ns is None else self._look_ns + self._frame_ns
+        return _median(self._looks_ns) + _median(self._frames_ns) if self._looks_ns else None
 
     def account_look(self, cost_ns: int) -> None:
-        """Take what one look has cost. A dearer one counts at once, a cheaper one by and by."""
-        self._look_ns = _towards(self._look_ns, cost_ns)
+        """Take what one look has cost."""
+        self._looks_ns.append(cost_ns)
 
     def account_frame(self, cost_ns: int) -> None:
-        """Take what making a frame of a look has cost."""
-        self._frame_ns = _towards(self._frame_ns, cost_ns)
+        """Take what making a frame of a look has cost; another thread may do so."""
+        self._frames_ns.append(cost_ns)
 
     def interval_s(self, *, is_watched: bool) -> float | None:
         """Seconds from one look to the next; ``None`` is on request only."""
-        look_ns = self._look_ns or 0.0
         if is_watched:
-            interval_s = (look_ns + self._frame_ns) / WATCHED_FRACTION / 1e9
-            return _within(interval_s, WATCHED_INTERVAL_S, _LONGEST_WATCHED_S)
-        return _within(look_ns / IDLE_FRACTION / 1e9, IDLE_INTERVAL_S, _LONGEST_IDLE_S)
+            interval_s = (self.cost_ns or 0) / WATCHED_FRACTION / 1e9
+            shortest_s, longest_s = WATCHED_INTERVAL_S, _LONGEST_WATCHED_S
+        else:
+            interval_s = _median(self._looks_ns) / IDLE_FRACTION / 1e9
+            shortest_s, longest_s = IDLE_INTERVAL_S, _LONGEST_IDLE_S
+        if interval_s > longest_s and len(self._looks_ns) >= _CERTAIN_FROM:
+            return None
+        return min(max(shortest_s, interval_s), longest_s)
 
     def may_try(self, block_count: int) -> bool:
         """Whether a first look, whose cost nobody knows, is worth the risk."""
-        return self._look_ns is not None or block_count <= _DEAR_BLOCKS
+        return bool(self._looks_ns) or block_count <= _DEAR_BLOCKS
 
 
-def _towards(known_ns: float | None, cost_ns: int) -> float:
-    if known_ns is None or cost_ns > known_ns:
-        return float(cost_ns)
-    return known_ns + _WEIGHT * (cost_ns - known_ns)
-
-
-def _within(interval_s: float, shortest_s: float, longest_s: float) -> float | None:
-    return None if interval_s > longest_s else max(shortest_s, interval_s)
+def _median(costs_ns: deque[int]) -> int:
+    """The middle one; 0 without any."""
+    ordered = sorted(costs_ns.copy())
+    return ordered[len(ordered) // 2] if ordered else 0

@@ -14,6 +14,7 @@ from vramscope.devices.caching_allocator import (
     large_page_bytes,
     read_snapshot,
     read_stats,
+    snapshot_obstacle,
 )
 
 
@@ -23,6 +24,26 @@ def test_every_version_gives_its_segments(monkeypatch: pytest.MonkeyPatch, minor
     fake.segments = [{"device": 0}]
     c_module: Any = fake.modules["torch"]._C
     assert read_snapshot(c_module)["segments"] == [{"device": 0}]
+
+
+@pytest.mark.parametrize("minor", range(4, 15))
+def test_a_recorded_history_is_in_the_way_where_it_cannot_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, minor: int
+) -> None:
+    fake = install_fake_torch(monkeypatch, (2, minor))
+    c_module: Any = fake.modules["torch"]._C
+    assert snapshot_obstacle(c_module) is None
+    fake.records_history = True
+    reason = snapshot_obstacle(c_module)
+    assert (reason is None) == (minor >= 11)
+    assert reason is None or reason.startswith("memory history is being recorded")
+
+
+def test_another_backend_has_no_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = install_fake_torch(monkeypatch, (2, 11))
+    fake.backend = "cudaMallocAsync"
+    reason = snapshot_obstacle(fake.modules["torch"]._C)
+    assert reason == "this allocator backend has no segments to show"
 
 
 def test_cuda_is_there_only_once_the_job_has_initialised_it(

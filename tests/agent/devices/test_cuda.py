@@ -241,6 +241,26 @@ def test_segments_are_those_of_this_device_with_the_size_of_a_page(fake: FakeTor
     assert [segment.get("page_bytes") for segment in segments] == [None, 20 << 20, 2 << 20]
 
 
+def test_segments_are_not_looked_at_while_that_could_start_or_stop_something(
+    fake: FakeTorch,
+) -> None:
+    device = Rig().device
+    assert device.why_no_segments() is None
+    fake.initialized = False
+    assert device.why_no_segments() == "the job has not used the device yet"
+    assert fake.calls == []
+    fake.initialized = True
+    fake.backend = "cudaMallocAsync"
+    assert device.why_no_segments() == "this allocator backend has no segments to show"
+    fake.backend = "native"
+    torch: Any = fake.modules["torch"]
+    torch._C._cuda_customAllocator(1, 2)
+    reason = device.why_no_segments()
+    assert reason is not None
+    assert reason.startswith("a pool allocates through Python code")
+    device.remove()
+
+
 def test_actions_go_to_this_device(fake: FakeTorch) -> None:
     device = Rig(local_rank=1).device
     device.empty_cache()

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from tests.support.made_segments import MIB, segment
-from vramscope.memory_map.block_rows import addresses, grouped, owners, rows, stack_text
+from vramscope.memory_map.block_rows import (
+    BlockRow,
+    addresses,
+    columns,
+    grouped,
+    grouped_columns,
+    owners,
+    stack_text,
+)
 from vramscope.memory_map.look import Looks, SegmentState
 from vramscope_protocol.map_columns import ALLOCATED, FREE, PENDING_FREE
 
@@ -14,6 +22,10 @@ def state(words: str) -> SegmentState:
     looks = Looks()
     look = looks.take([segment(HERE, words)], time_ns=0, step=1, is_step_end=True)
     return look.segments[HERE]
+
+
+def rows(made: SegmentState, owned_by: list[tuple[int, str]]) -> list[BlockRow]:
+    return [BlockRow(*values) for values in zip(*columns(made, owned_by), strict=True)]
 
 
 def test_owners_are_asked_by_address_and_not_for_what_is_free() -> None:
@@ -48,6 +60,8 @@ def test_grouped_rows_fill_the_same_segment() -> None:
         (PENDING_FREE, 0, MIB, 1),
         (FREE, 0, 3 * MIB, 2),
     ]
+    again = grouped_columns(state(words), owned)
+    assert list(map(tuple, zip(*again, strict=True))) == list(map(tuple, made))
     # A name stays only where it is of one block.
     assert [row.owner for row in made] == ["", "g", "", ""]
 
