@@ -238,6 +238,7 @@
  * @property {number | null} wire_bytes of what is sent of it
  * @property {number} received_bytes
  * @property {string} issued_by
+ * @property {[number, number][]} [steps] ends of the steps that were recorded: number, microseconds
  */
 
 /** @typedef {"parameters" | "gradients" | "optimizer" | "activations" | "backward" | "other" | "unknown"} MemoryCategory */

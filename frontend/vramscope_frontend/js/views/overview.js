@@ -13,6 +13,7 @@ import { turnsOf, turnText } from "../restarts.js";
 import { silence_s } from "../run-state.js";
 import { stepFacts } from "../run-summary.js";
 import { emptyTable, lastKnown, rowsBetween, takeRows, xAtTime } from "../series.js";
+import { coveringSnapshot } from "../snapshots/covering.js";
 import { showHappenings } from "./events.js";
 import { FindingsPanel } from "./findings.js";
 import { MemoryPanel } from "./memory-panel.js";
@@ -196,6 +197,15 @@ export class Overview {
   }
 
   /** Words for the first and second line while the reader looks at the past; null while following. */
+  /** A recording of what is looked at. */
+  get recorded() {
+    const { view } = this.memory;
+    const { session } = this.page;
+    if (!view.range || !session.snapshots || !session.run || (view.xKind === "step" && view.rank === null)) return null;
+    const stretches = stretchesOf(session.rankData?.steps.whole() ?? NOTHING);
+    return coveringSnapshot(session.snapshots, { rank: view.rank, range: view.range, xKind: view.xKind, started_ns: session.run.started_ns, numberAt: (x) => numberAt(stretches, Math.round(x)) });
+  }
+
   get lookingBack() {
     const { view } = this.memory;
     if (!view.range) return null;

@@ -4,7 +4,7 @@ import { Actions } from "../commands/actions.js";
 import { CommandDialog } from "../commands/dialog.js";
 import { RunSession } from "../data/run-session.js";
 import { byId, el, fill, fillWhenChanged } from "../dom.js";
-import { known } from "../format.js";
+import { count, known } from "../format.js";
 import { pathOf } from "../router.js";
 import { pillOf, reasonNotToAct, silence_s } from "../run-state.js";
 import { summarize } from "../run-summary.js";
@@ -165,7 +165,8 @@ export class RunPage {
     if (this.pill.state === "disconnected") fillWhenChanged(more, "retry", () => [el("button", { class: "button link", type: "button", click: () => app.connection.retryNow() }, "Retry now")]);
     else if (back && this.view instanceof Overview) {
       const overview = this.view;
-      fillWhenChanged(more, back.link, () => [el("button", { class: "button link", type: "button", click: () => overview.memory.controls.followButton.click() }, back.link), " ", el("kbd", {}, "f")]);
+      const { recorded } = overview;
+      fillWhenChanged(more, `${back.link}/${recorded?.id}`, () => [el("button", { class: "button link", type: "button", click: () => overview.memory.controls.followButton.click() }, back.link), " ", el("kbd", {}, "f"), recorded && " · ", recorded && el("a", { href: this.snapshotPath(recorded.id) }, `every allocation from step ${count(recorded.step)} on`)]);
     } else fillWhenChanged(more, "", () => []);
   }
 
