@@ -68,10 +68,8 @@ def test_frames_are_the_jobs_own_segments(api: Api, tmp_path: Path, settings: st
     assert any(name.startswith("exp_avg of ") for name in names_of(last, 3))
     kinds = set(last["segments"]["flags"])
     assert bool(settings) == any(flags & 2 for flags in kinds)
-    # What came after the first look has an age in steps, what was there before has none.
-    first_steps = set(last["blocks"]["first_step"])
-    assert -1 in first_steps
-    assert max(first_steps) > 0
+    # Some came while it was looked at, and their age is told in steps.
+    assert 0 < max(last["blocks"]["first_step"]) <= max(maps)
 
 
 def test_the_samples_tell_what_is_returnable_without_anybody_watching(
