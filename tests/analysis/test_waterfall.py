@@ -149,3 +149,30 @@ def test_what_nothing_explains_has_no_name() -> None:
     ]
     assert divide(50, [("context", 60), ("NCCL", 30)]) == [("context", 50)]
     assert divide(None, [("context", 60)]) == []
+
+
+def test_half_the_model_is_half_of_pytorchs_part_and_the_same_outside() -> None:
+    # As reported (Megatron-LM 150): by the driver's number alone, memory seems not to shrink.
+    def of(model: int) -> Account:
+        used = 300 + 2 * model
+        reading = Reading(
+            total=1000,
+            used=used,
+            free=1000 - used,
+            process=used,
+            other=0,
+            sample_reserved=2 * model,
+            reserved=2 * model,
+            active=model,
+            allocated=model,
+            parameters=model,
+            gradients=0,
+            optimizer_state=0,
+            buffers=0,
+            gradients_kept=0,
+        )
+        return account(reading, "end")
+
+    whole, half = of(200), of(100)
+    assert (whole["parameters"], half["parameters"]) == (200, 100)
+    assert whole["outside"] == half["outside"] == 300
