@@ -27,6 +27,7 @@ WARM_UP_ROUNDS = 3
 LOOKED_AT = (
     "torch",
     "threading",
+    "gc",
     "os",
     "sys",
     "atexit",
