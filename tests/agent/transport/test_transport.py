@@ -156,6 +156,18 @@ def test_of_several_statuses_only_the_newest_is_sent(
     assert [status.rate_hz for status in server.of_type(AgentStatus)] == [2.0]
 
 
+def test_bytes_that_were_sent_are_counted_over_all_connections(
+    server: FakeServer, connect: Callable[..., Peer]
+) -> None:
+    peer = connect(server.url)
+    peer.put(1, "x" * 2000)
+    wait_until(lambda: peer.transport.sent_bytes() > 2000, "the bytes to be counted")
+    first = peer.transport.sent_bytes()
+    server.cut()
+    server.wait_for(lambda s: s.connections == 2)
+    wait_until(lambda: peer.transport.sent_bytes() > first, "the bytes of the next connection")
+
+
 def test_a_message_larger_than_the_server_takes_is_dropped_and_counted(
     connect: Callable[..., Peer],
 ) -> None:

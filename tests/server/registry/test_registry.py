@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.fake_streams import stream_record
 from tests.support.streams import made_columns, made_rows
+from vramscope_protocol.account import AgentAccount, ProcessMemory
 from vramscope_protocol.messages import AgentStatus, Goodbye, Lost, RunInfo
 from vramscope_server.registry.registry import Registry
 from vramscope_server.store.runs import RunRecord, StreamRecord
@@ -169,6 +170,18 @@ def test_what_a_run_says_of_its_ranks(bench: Bench) -> None:
     assert info.rank == 1
     assert bench.registry.rank_info("run-a", 9) is None
     assert bench.registry.connected_ranks("other") == bench.registry.all_ranks("other") == []
+
+
+def test_an_agents_account_is_plain_data(bench: Bench) -> None:
+    bench.register(stream_record("a", 1, rank=0))
+    account = AgentAccount(cpu_us={"sampler": 7}, wanted_rate_hz=10.0)
+    processes = [ProcessMemory(7, "python", 3)]
+    status = AgentStatus(10.0, 0.001, account=account, processes=processes)
+    payload = bench.registry.take_status("a", status)
+    assert payload["account"]["cpu_us"] == {"sampler": 7}
+    assert payload["account"]["wanted_rate_hz"] == 10.0
+    assert payload["processes"] == [{"pid": 7, "command": "python", "bytes": 3}]
+    assert bench.registry.take_status("a", AgentStatus(10.0, 0.001))["account"] is None
 
 
 def test_the_fullest_rank_and_the_exit_code_that_matters(bench: Bench) -> None:
