@@ -87,7 +87,7 @@ def test_blocks_of_a_running_job_are_shown_picked_and_asked_for(
     page.keyboard.press("ArrowDown")
     page.get_by_role("button", name="Next block").click()
     expect(block).not_to_have_text(first)
-    assert page.get_by_role("list", name="Blocks in view").locator("li").count() > 10
+    expect(page.get_by_role("list", name="Blocks in view").locator("li").nth(10)).to_be_attached()
 
     # A click picks what is drawn there: a row is full at its left edge.
     box = blocks.bounding_box()
@@ -108,7 +108,7 @@ def test_blocks_of_a_running_job_are_shown_picked_and_asked_for(
     expect(request).to_have_attribute("aria-invalid", "true")
 
     # Parameters came within its first steps, and grow older while it is looked at.
-    page.get_by_role("button", name="Age").click()
+    page.get_by_role("button", name="Age", exact=True).click()
     expect(page.locator(".map-legend")).to_contain_text("Up to 100 steps")
 
 

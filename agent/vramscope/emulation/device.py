@@ -10,7 +10,8 @@ from msgspec import structs
 from vramscope.devices.device import DeviceMemory
 from vramscope.emulation.allocator_settings import CurrentSettings
 from vramscope.emulation.history import Context, History, HistoryRequest
-from vramscope.emulation.snapshot import plain_snapshot
+from vramscope.emulation.snapshot import fill_in_frames, plain_snapshot
+from vramscope.emulation.stacks import FrameLists
 from vramscope.emulation.storages import StorageMirror
 from vramscope.peaks.user_peaks import UserPeaks
 from vramscope_analysis.allocator import CachingAllocator, memory_summary
@@ -89,9 +90,15 @@ class EmulatedDevice:
         return None
 
     def segments(self) -> list[dict[str, Any]]:
-        """Segments with their blocks; expandable ones with their ``page_bytes``."""
+        """Segments with their blocks; expandable ones with their ``page_bytes``.
+
+        Blocks have their stacks where a history was recorded when they were allocated.
+        """
         with self._mirror.model() as model:
             segments = model.segments()
+            stacks = self._history.recorded(include_traces=False)
+        if stacks.block_stacks:
+            fill_in_frames(segments, stacks, FrameLists())
         for segment in segments:
             if segment["is_expandable"]:
                 small = segment["segment_type"] == "small"

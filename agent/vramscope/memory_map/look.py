@@ -84,7 +84,7 @@ class Looks:
         seen: First = UNSEEN
         if last is not None:
             seen = (-1 if step is None else step, (time_ns - since_ns) // 1_000_000)
-        known = {} if last is None else last.segments
+        known: Mapping[int, SegmentState] = {} if last is None else last.segments
         elsewhere = _ExpandableBlocks(known)
         segments: dict[int, SegmentState] = {}
         for segment in raw:

@@ -170,6 +170,12 @@ def test_a_history_is_recorded_and_forgotten(emulate: Start) -> None:
         "test_a_history_is_recorded_and_forgotten"
     ]
 
+    (shown,) = device.segments()
+    assert [bool(block["frames"]) for block in shown["blocks"]] == [
+        block["requested_size"] == kept.nbytes and block["state"] != "inactive"
+        for block in shown["blocks"]
+    ]
+
     device.stop_history()
 
     recording.append(device.is_recording)

@@ -40,7 +40,9 @@ export class MemoryMap {
     this.gone = "";
     this.frames = 0;
     this.shown = "";
-    this.listed_ms = -Infinity;
+    this.listed_ms = 0;
+    /** Timer of the next list, 0 without one. */
+    this.listing = 0;
     this.opened_ms = performance.now();
     /** @type {import("../verdict.js").Verdict | null} */
     this.verdict = null;
@@ -63,6 +65,7 @@ export class MemoryMap {
   }
 
   close() {
+    clearTimeout(this.listing);
     this.feed.close();
     this.canvas.close();
   }
@@ -246,8 +249,15 @@ export class MemoryMap {
 
   /** For screen readers: what is in view, and not more often than it can be read. */
   listSoon() {
-    if (performance.now() - this.listed_ms < LIST_MS) return;
-    this.listed_ms = performance.now();
+    if (this.listing) return;
+    this.listing = setTimeout(() => {
+      this.listing = 0;
+      this.listed_ms = performance.now();
+      this.listBlocks();
+    }, Math.max(0, this.listed_ms + LIST_MS - performance.now()));
+  }
+
+  listBlocks() {
     fill(this.list, ...this.canvas.inView(LISTED).map((place) => el("li", {}, el("button", { type: "button", tabindex: -1, click: () => this.pick(place) }, blockLine(this.feed.map, place)))));
   }
 }
