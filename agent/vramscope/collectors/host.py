@@ -90,19 +90,20 @@ class HostCollector:
             _Reading(self._workers.read, 10, 5),
             _Reading(self._shared_memory.read, 13, 10),
         ]
-        self._has_begun = False
+        self._due_ns = 0
 
     def read(self) -> list[int]:
         """The values as last read; the first time all are read."""
         now_ns = self._clock.monotonic_ns()
-        if not self._has_begun:
-            self._has_begun = True
+        if now_ns < self._due_ns:
+            return self._values
+        if self._due_ns:
+            self._take(min(self._readings, key=_due), now_ns)
+        else:
             for reading in self._readings:
                 self._take(reading, now_ns)
-        reading = min(self._readings, key=_due)
-        if reading.due_ns <= now_ns:
-            self._take(reading, now_ns)
-        return self._values[:]
+        self._due_ns = min(map(_due, self._readings))
+        return self._values
 
     def _take(self, reading: _Reading, now_ns: int) -> None:
         reading.due_ns = now_ns + reading.interval_ns
