@@ -1,15 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { blockLine, kindOf, ownFrames, shortFrame } from "../../vramscope_frontend/js/map/cards.js";
+import { blockLine, kindOf } from "../../vramscope_frontend/js/map/cards.js";
 import { mapOf } from "./made-map.js";
-
-test("frames that only pass a call on are left out, files lose their folders", () => {
-  const stack = ["/a/train.py:20 forward", "/x/torch/nn/modules/module.py:1790 _call_impl", "/x/torch/nn/modules/module.py:1779 _wrapped_call_impl", "/a/train.py:66 oom"];
-  assert.deepEqual(ownFrames(stack.join("\n")), [stack[0], stack[3]]);
-  assert.deepEqual(ownFrames(stack[1]), [stack[1]]);
-  assert.equal(shortFrame(stack[0]), "train.py:20 forward");
-  assert.equal(shortFrame("C:\\a\\train.py:20 forward"), "train.py:20 forward");
-});
 
 test("a block in one line, for a label and for a screen reader", () => {
   const map = mapOf([{ address: 1, blocks: "a2 f1 p1 a1", categories: [1], owners: [0], stacks: [-1, -1, -1, 1] }, { address: 9e9, blocks: "f4" }, { address: 8e9, blocks: "f4", flags: 5 }], { texts: ["fc.weight", "train.py:3 step\nmain.py:1 main"] });

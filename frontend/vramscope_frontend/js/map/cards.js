@@ -5,6 +5,7 @@ import { count, duration, exactBytes, known, percent, sizeText } from "../format
 import { roomOf } from "./fits.js";
 import { ALLOCATED, FREE, PENDING } from "./map-state.js";
 import { CATEGORIES, categoryName, streamName } from "./paints.js";
+import { ownFrames, shortFrame, stackName } from "./stacks.js";
 
 /** @typedef {import("./map-facts.js").MapFacts} MapFacts */
 /** @typedef {import("./map-facts.js").Place} Place */
@@ -35,7 +36,7 @@ export function kindOf({ segment, index }) {
  */
 export function blockLine(map, place) {
   const { segment, index } = place;
-  const name = map.text(segment.owners[index]) || map.text(segment.stacks[index]).split("\n")[0];
+  const name = map.text(segment.owners[index]) || stackName(map.text(segment.stacks[index]));
   const many = segment.counts[index] > 1 ? `${count(segment.counts[index])} blocks, ` : "";
   return `${many}${sizeText(segment.sizes[index])}, ${kindOf(place)}${name ? `, ${name}` : ""}`;
 }
@@ -85,24 +86,6 @@ function stackPart(map, { segment, index }, more) {
   ];
 }
 
-/** Frames that only pass a call on to the module's own code. */
-const PASSING_ON = /[\\/]torch[\\/]nn[\\/]modules[\\/]module\.py:\d+ _(wrapped_)?call_impl$/;
-
-/** @param {string} stack */
-export function ownFrames(stack) {
-  const lines = stack.split("\n");
-  const own = lines.filter((line) => !PASSING_ON.test(line));
-  return own.length ? own : lines;
-}
-
-/**
- * The file without its folders.
- * @param {string} line "path/file.py:12 function"
- */
-export function shortFrame(line) {
-  return line.replace(/^.*[\\/](?=[^\\/]*:\d+ )/, "");
-}
-
 /**
  * @param {MapState} map
  * @param {Place} place
@@ -147,7 +130,7 @@ function neighbours(map, { segment, index }, onPick) {
   const side = (/** @type {string} */ name, /** @type {number} */ at) => {
     if (at < 0 || at >= segment.states.length) return el("li", {}, `${name}: end of the segment`);
     const place = { segment, index: at };
-    const what = map.text(segment.owners[at]) || shortFrame(map.text(segment.stacks[at]).split("\n")[0]) || kindOf(place);
+    const what = map.text(segment.owners[at]) || stackName(map.text(segment.stacks[at])) || kindOf(place);
     return el("li", {}, el("button", { class: "button link", type: "button", click: () => onPick(place) }, `${name}: ${what}`), el("span", { class: "number" }, sizeText(segment.sizes[at])));
   };
   return [el("p", { class: "map-title" }, "In the way of the largest free block"), el("ul", { class: "map-way" }, side("left", index - 1), side("right", index + 1))];

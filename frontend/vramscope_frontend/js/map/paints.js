@@ -3,6 +3,7 @@
 import { count } from "../format.js";
 import { eachFree, freeParts } from "./map-facts.js";
 import { ALLOCATED, PENDING } from "./map-state.js";
+import { stackName } from "./stacks.js";
 
 /** @typedef {import("./map-state.js").MapState} MapState */
 /** @typedef {import("./map-state.js").Segment} Segment */
@@ -41,7 +42,7 @@ export class Palette {
       { colour: "cached", name: "Free, could be returned" },
       { colour: "stranded", hatch: "private", name: "Free in a private pool" },
       { colour: "pending", hatch: "pending", name: "Pending free" },
-      { colour: "cached", name: by === "stack" ? "No stack known" : by === "age" ? "Since before the first look" : "Others" },
+      { colour: "context", name: by === "stack" ? "No stack known" : by === "age" ? "Since before the first look" : "Others" },
     ];
     /** @type {Map<string | number, number>} paint by stack, stream or pool */
     this.keys = new Map();
@@ -84,7 +85,7 @@ export class Palette {
    * @param {string | number} key
    */
   nameOf(map, key) {
-    if (this.by === "stack") return map.text(Number(key)).split("\n")[0];
+    if (this.by === "stack") return stackName(map.text(Number(key)));
     if (this.by === "stream") return streamName(Number(key));
     return key === "large" ? "Large pool" : key === "small" ? "Small pool" : `Private pool ${key}`;
   }
