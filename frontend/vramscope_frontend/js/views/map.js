@@ -24,7 +24,7 @@ import { panel } from "./parts.js";
 const LIST_MS = 1000;
 const LISTED = 100;
 const KEYS = "Arrow keys go from block to block, plus and minus zoom, 0 shows all, Escape lets the block go.";
-const NO_MAP = "No map yet.";
+const NO_MAP = "No map.";
 
 export class MemoryMap {
   /** @param {RunPage} page */
