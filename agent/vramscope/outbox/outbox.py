@@ -149,8 +149,8 @@ class Outbox:
     @property
     def queued_messages(self) -> int:
         """Messages in memory that are not acknowledged."""
-        queues = (self._incoming, self._waiting, self._spilling, self._in_flight, self._again)
-        return sum(map(len, queues))
+        queued = len(self._incoming) + len(self._waiting) + len(self._spilling)
+        return queued + len(self._in_flight) + len(self._again)
 
     @property
     def spool_bytes(self) -> int:
