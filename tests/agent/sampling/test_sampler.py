@@ -238,6 +238,14 @@ def test_a_rate_lowered_by_the_budget_is_noted() -> None:
     assert rig.statuses[-1].notes == ["sampling at 1.0 Hz to stay within 0.5% of a core"]
 
 
+def test_looking_at_the_map_does_not_slow_the_sampling() -> None:
+    rig = FakeRig()
+    for _ in range(120):
+        rig.run(0.1)
+        rig.sampler._account(5_000_000, 0, map_ns=4_990_000)
+    assert rig.statuses[-1].rate_hz == 10.0
+
+
 def wait_for(condition: Callable[[], bool], event: threading.Event) -> None:
     for _ in range(200):
         if condition():

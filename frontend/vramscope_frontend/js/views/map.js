@@ -12,6 +12,7 @@ import { MapFeed } from "../map/map-feed.js";
 import { mapVerdict } from "../map/map-verdict.js";
 import { Palette } from "../map/paints.js";
 import { RequestBox } from "../map/request-box.js";
+import { SnapshotLine } from "../map/snapshot-line.js";
 import { mapStand } from "../map/stand.js";
 import { blockBeside } from "../map/walk.js";
 import { panel } from "./parts.js";
@@ -56,7 +57,8 @@ export class MemoryMap {
     this.said = el("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
     this.notice = el("div", { class: "body map-notice" });
     this.drawing = el("div", { class: "map-drawing", role: "group", "aria-label": "Memory map" }, this.request.element, this.canvas.element, this.chip, this.legend, el("p", { class: "visually-hidden", id: "map-keys" }, KEYS), this.list, this.said);
-    this.mapPanel = panel("Segments", [this.context, this.controls.element], this.notice, this.drawing);
+    this.snapshots = new SnapshotLine(page);
+    this.mapPanel = panel("Segments", [this.context, this.controls.element], this.notice, this.drawing, this.snapshots.element);
     this.blockBody = el("div", { class: "body" });
     this.fitsBody = el("div", { class: "body" });
     const walk = el("div", { class: "controls" }, el("button", { class: "button small", type: "button", "aria-label": "Previous block", click: () => this.walk(-1) }, "←"), el("button", { class: "button small", type: "button", "aria-label": "Next block", click: () => this.walk(1) }, "→"));
@@ -112,6 +114,7 @@ export class MemoryMap {
 
   update() {
     const { feed } = this;
+    this.snapshots.update(this.rank);
     const stand = mapStand({ run: this.page.session.run, rank: this.rank, map: feed.map, refused: feed.refused, waited_ms: performance.now() - this.opened_ms, silent_ms: feed.heard_ms ? performance.now() - feed.heard_ms : null });
     this.drawing.hidden = !stand.isDrawn;
     setAttribute(this.mapPanel, "data-stale", stand.isStale ? "true" : null);
