@@ -107,9 +107,12 @@ export class MemoryMap {
     this.update();
   }
 
-  /** @param {string} key */
+  /**
+   * A key that no part of the page has taken: up and down are left to scroll the page.
+   * @param {string} key
+   */
   onKey(key) {
-    return this.canvas.key(key);
+    return key !== "ArrowUp" && key !== "ArrowDown" && this.canvas.key(key);
   }
 
   update() {
