@@ -11,6 +11,7 @@ import os
 import sys
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -85,13 +86,25 @@ class Modules:
             # there if one were added to others. With none there yet there is nothing to go through.
             if kind not in self._handles and not (waits and _hooks(kind)):
                 register = getattr(module, f"register_module_{_REGISTERS[kind]}_hook")
-                self._handles[kind] = register(self._registered)
+                self._handles[kind] = register(self._hook_for_torch())
         if self._copies is None:
             self._copies = Patch(module.Module, "__setstate__", self.add, _nothing, "module hook")
             self._copies.install()
 
-    def _registered(self, module: Any, name: str, value: Any) -> None:
-        del name
+    def _hook_for_torch(self) -> Callable[[Any, str, Any], None]:
+        torch: Any = sys.modules["torch"]
+
+        def registered(module: Any, name: str, value: Any) -> None:
+            del name
+            # A forward that assigns a buffer gets here, and TorchDynamo traces it: it knows this
+            # answer, and would break the job's graph, or refuse the job, on what follows.
+            compiler = getattr(torch, "compiler", None)  # not there while torch is imported
+            if compiler is None or not compiler.is_compiling():
+                self._registered(module, value)
+
+        return registered
+
+    def _registered(self, module: Any, value: Any) -> None:
         if value is not None and os.getpid() == self._pid:
             with guarded("module hook"):
                 self.add(module)

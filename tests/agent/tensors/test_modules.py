@@ -204,3 +204,30 @@ def test_compiled_code_is_not_compiled_again_because_of_the_hooks() -> None:
     made.remove()
     assert torch.equal(compiled(batch), expected)
     assert len(compilations) == 1
+
+
+class Averaging(nn.Module):  # type: ignore[misc, name-defined]  # torch is untyped here
+    """Assigns a buffer in its forward, which has PyTorch call the registration hooks."""
+
+    def __init__(self) -> None:
+        super().__init__()  # pyright: ignore[reportUnknownMemberType] - torch is untyped here
+        self.register_buffer("average", torch.zeros(2))
+
+    def forward(self, x: Any) -> Any:
+        self.average = self.average * 0.5 + x
+        return self.average.sum()
+
+
+def test_a_forward_that_assigns_a_buffer_is_compiled_in_one_graph(modules: Modules) -> None:
+    graphs: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        del inputs
+        graphs.append(graph)
+        return graph
+
+    module = Averaging()
+    compiled = torch.compile(module, backend=backend, fullgraph=True)
+    assert [float(compiled(torch.ones(2))) for _ in range(3)] == [2.0, 3.0, 3.5]
+    assert len(graphs) == 1
+    assert module in modules.alive()
