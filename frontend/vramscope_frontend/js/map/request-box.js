@@ -5,7 +5,9 @@ import { sizeText } from "../format.js";
 
 /** @typedef {import("./fits.js").Fit} Fit */
 
-const TEXT_INSIDE_FROM = 420;
+/** A letter of the text at its size, at most on average. */
+const LETTER = 6.6;
+const GAP = 24;
 const WHERE = {
   block: "It fits into a free block below.",
   grow: "It fits: an expandable segment grows.",
@@ -32,8 +34,14 @@ export class RequestBox {
     this.element.hidden = request_bytes <= 0;
     const width = fit.size * frame.scale;
     this.box.style.width = `${Math.min(width, frame.width)}px`;
-    fill(this.text, "next request, same scale: ", el("b", {}, sizeText(request_bytes)), `${isTyped ? "" : ", as the largest block now"}. ${WHERE[fit.kind]}`);
+    const lead = "next request, same scale: ";
+    const rest = `${isTyped ? "" : ", as the largest block now"}. ${WHERE[fit.kind]}`;
+    const needed = (/** @type {string} */ text) => (text.length + sizeText(request_bytes).length) * LETTER + GAP;
+    const inside = width >= needed(lead + rest);
+    const isWide = inside || frame.width - width >= needed(lead + rest);
+    fill(this.text, isWide ? lead : "", el("b", {}, sizeText(request_bytes)), rest);
+    this.text.style.width = inside ? `${Math.min(width, frame.width)}px` : "";
     setAttribute(this.element, "data-fit", fit.kind === "nowhere" || fit.kind === "flush" ? "no" : "yes");
-    setAttribute(this.element, "data-inside", width >= TEXT_INSIDE_FROM ? "true" : null);
+    setAttribute(this.element, "data-inside", inside ? "true" : null);
   }
 }
