@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
+import weakref
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
 
-from vramscope.collectors.garbage_collection import NAMES, GarbageCollection
+from vramscope.collectors.garbage_collection import MAX_MARKS, NAMES, GarbageCollection
 from vramscope_protocol.series import SERIES
 
 
@@ -65,7 +68,7 @@ def test_a_collection_that_began_before_is_not_counted() -> None:
     collector = GarbageCollection()
     collector.install()
     try:
-        collector._called("stop", {"generation": 0})
+        collector._callback("stop", {"generation": 0})
         assert values(collector)["collections"] == 0
     finally:
         collector.remove()
@@ -93,3 +96,32 @@ def test_a_forked_child_counts_nothing(watched: GarbageCollection) -> None:
     watched.forget_after_fork()
     gc.collect()
     assert values(watched)["collections"] == 0
+
+
+class Cycle:
+    """Garbage for the collector alone."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_an_interrupt_that_comes_during_a_collection_reaches_the_job(
+    watched: GarbageCollection,
+) -> None:
+    # Called by the collector, and C code all of it: the first Python code after it gets the signal.
+    interrupts = defaultdict[object, None](_thread.interrupt_main)
+    ref = weakref.ref(Cycle(), interrupts.__getitem__)
+    hash(ref)
+    with pytest.raises(KeyboardInterrupt):
+        gc.collect()
+    assert ref in interrupts
+    assert values(watched)["collections"] == 1
+
+
+def test_of_more_collections_than_are_kept_the_latest_are_counted(
+    watched: GarbageCollection,
+) -> None:
+    for _ in range(MAX_MARKS):
+        gc.collect(0)
+    assert values(watched)["collections"] == MAX_MARKS // 2
+    assert values(watched)["collections"] == MAX_MARKS // 2
