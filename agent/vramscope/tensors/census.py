@@ -7,7 +7,8 @@ optimizer state that it is found in. Nothing that is looked at is kept.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -39,7 +40,7 @@ class Census:
     def __init__(self, storage: Storage, *, names: bool = False) -> None:
         self._storage = storage
         self._names = names
-        self._leaves = Leaves(self._count)
+        self._leaves: Leaves
         self._code = 0
         self._name: Name = str
         self._addresses: set[int] = set()
@@ -57,8 +58,7 @@ class Census:
         """Count everything that belongs to modules and optimizers."""
         places = named_places(modules)
         stepped = [list(parameters_of(optimizer)) for optimizer in optimizers]
-        # Neither subclasses nor modes of the job get to see that their tensors are looked at.
-        with sys.modules["torch"]._C.DisableTorchFunction():
+        with self._looking():
             parameters = self._count_parameters(places, stepped)
             for place in places:
                 if not place.is_parameter:
@@ -77,10 +77,23 @@ class Census:
         owned = set(map(id, places))
         for optimizer in optimizers:
             places += [each for each in parameters_of(optimizer) if id(each) not in owned]
-        with sys.modules["torch"]._C.DisableTorchFunction():
+        with self._looking():
             for parameter in places:
                 self._take_gradients(parameter, str)
         return self.bytes_of[GRADIENTS]
+
+    @contextmanager
+    def _looking(self) -> Generator[None]:
+        self._leaves = Leaves(self._count)
+        try:
+            # Neither subclasses nor modes of the job get to see that their tensors are looked at.
+            with sys.modules["torch"]._C.DisableTorchFunction():
+                yield
+        finally:
+            # A cycle with this object, which holds the tensor looked at last: both would stay
+            # until a garbage collection, and for good in a job that has turned that off.
+            del self._leaves
+            self._name = str
 
     def _count_parameters(self, places: list[Place], stepped: list[list[Any]]) -> list[Any]:
         """Count parameters, and master copies of them as what they are. Returns all of them."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import warnings
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -277,3 +279,21 @@ def test_without_names_only_bytes_are_kept() -> None:
     assert census.owned == []
     assert found(census) == found(census_of([model], []))
     assert census.tensors == 4
+
+
+def test_a_census_and_what_it_looked_at_go_without_a_garbage_collection() -> None:
+    module = nn.Module()
+    module.register_buffer("last", torch.ones(8))
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        census = census_of([module], [])
+        gone = weakref.ref(census)
+        buffer = weakref.ref(module.last)
+        module.last = None
+        assert buffer() is None
+        del census
+        assert gone() is None
+    finally:
+        if was_enabled:
+            gc.enable()
