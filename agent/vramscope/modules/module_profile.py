@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from vramscope.guard import guarded
 from vramscope.modules.module_account import ModuleAccount, Reading
-from vramscope.modules.module_tree import ModuleTree
+from vramscope.modules.module_tree import ModuleTree, modules_of, tensors_of
 
 _MODULE: Final = "torch.nn.modules.module"
 _MAX_ROWS: Final = 500
@@ -41,6 +42,8 @@ class ModuleProfile:
         self._steps = steps
         self._tree = ModuleTree()
         self._account = ModuleAccount(self._tree)
+        self._torch: Any = sys.modules["torch"]
+        self._pid = os.getpid()
         self._thread = threading.get_ident()
         self._depth = 0
         self._handles: list[Any] = []
@@ -50,7 +53,11 @@ class ModuleProfile:
         self._readings = 0
 
     def start(self) -> None:
-        """Hook every module; on the training thread, at a step boundary."""
+        """Hook every module; on the training thread, at a step boundary.
+
+        What TorchDynamo compiles meanwhile is not watched: it traces the hooks, knows the answer
+        to their first question, and would break the graph, or refuse the job, on what follows.
+        """
         module: Any = sys.modules[_MODULE]
         self._is_on = True
         # The largest first: its paths are those that named_parameters() gives.
@@ -96,7 +103,7 @@ class ModuleProfile:
 
     def _before_forward(self, module: Any, args: Any) -> None:
         del args
-        if not self._is_mine():
+        if self._torch.compiler.is_compiling() or not self._is_mine():
             return
         with guarded("module hook"):
             start_ns = time.perf_counter_ns()
@@ -113,7 +120,7 @@ class ModuleProfile:
 
     def _after_forward(self, module: Any, args: Any, output: Any) -> None:
         del args
-        if not self._is_mine():
+        if self._torch.compiler.is_compiling() or not self._is_mine():
             return
         with guarded("module hook"):
             start_ns = time.perf_counter_ns()
@@ -132,7 +139,7 @@ class ModuleProfile:
 
         def before_node(gradients: Any) -> None:
             del gradients
-            if self._is_on:
+            if self._is_on and os.getpid() == self._pid:
                 with guarded("module hook"):
                     start_ns = time.perf_counter_ns()
                     reading = self._reading()
@@ -154,8 +161,11 @@ class ModuleProfile:
         return self._read_memory(_in_backward())
 
     def _is_mine(self) -> bool:
-        """Whether to look: other threads' modules would mix with the training thread's."""
-        if not self._is_on:
+        """Whether to look: other threads' modules would mix with the training thread's.
+
+        A forked child, such as a worker that transforms data, has the hooks and is not watched.
+        """
+        if not self._is_on or os.getpid() != self._pid:
             return False
         return threading.get_ident() == self._thread or _in_backward()
 
@@ -170,7 +180,7 @@ def compiled_reason() -> str | None:
 
 
 def _parameters_of(root: Any) -> int:
-    return sum(1 for _ in root.parameters())
+    return sum(len(tensors_of(module, "_parameters")) for _, module in modules_of(root))
 
 
 def _in_backward() -> bool:
@@ -183,9 +193,13 @@ def _nodes_of(output: Any, depth: int = 0) -> list[Any]:
     found: list[Any] = []
     if depth > 3:
         return found
-    node = getattr(output, "grad_fn", None)
-    if node is not None:
-        found.append(node)
+    torch: Any = sys.modules["torch"]
+    # By its class: whatever else a module returns may do anything when asked for an attribute.
+    if issubclass(type(output), torch.Tensor):
+        with torch._C.DisableTorchFunction():
+            node = output.grad_fn
+        if node is not None:
+            found.append(node)
     elif isinstance(output, dict):
         for value in list(output.values()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - anything
             found += _nodes_of(value, depth + 1)

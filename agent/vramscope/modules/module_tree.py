@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct
@@ -49,7 +50,7 @@ class ModuleTree:
         prefix = self._prefix(type(root).__name__)
         positions: dict[str, int] = {}
         # Of two places that hold the same module this tells the first only.
-        for name, module in root.named_modules():
+        for name, module in modules_of(root):
             if len(self.entries) >= MAX_MODULES:
                 return
             if self.position_of(module) is not None:
@@ -62,8 +63,8 @@ class ModuleTree:
                     ".".join(part for part in (prefix, name) if part) or type(module).__name__,
                     type(module).__name__,
                     above,
-                    _bytes_of(module.parameters(recurse=False), self._storages),
-                    _bytes_of(module.buffers(recurse=False), self._storages),
+                    _bytes_of(module, "_parameters", self._storages),
+                    _bytes_of(module, "_buffers", self._storages),
                 )
             )
 
@@ -85,18 +86,55 @@ class ModuleTree:
         return f"{type_name}#{count + 1}" if count else type_name
 
 
-def _bytes_of(tensors: Iterable[Any], seen: set[int]) -> int:
+def modules_of(root: Any) -> Iterator[tuple[str, Any]]:
+    """A model and the modules within, as ``named_modules`` gives them, each once.
+
+    None of the model's methods is called: a job may have its own, which gather shards, say.
+    """
+    seen: set[int] = set()
+    pending: list[tuple[str, Any]] = [("", root)]
+    while pending:
+        name, module = pending.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        yield name, module
+        children = list(module.__dict__.get("_modules", _NONE).items())
+        pending.extend(
+            (f"{name}.{key}" if name else key, child)
+            for key, child in reversed(children)
+            if child is not None
+        )
+
+
+def tensors_of(module: Any, kind: str) -> list[Any]:
+    """A module's own tensors: ``_parameters`` or ``_buffers``."""
+    tensors = list(module.__dict__.get(kind, _NONE).values())
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+def _bytes_of(module: Any, kind: str, seen: set[int]) -> int:
     """Bytes of the storages that were not seen before."""
+    c_module = sys.modules["torch"]._C
+    is_lazy_clone = getattr(c_module, "_is_cow_tensor", None)
     total = 0
-    for tensor in tensors:
-        # A distributed tensor has its part of the data in a tensor within.
-        local = getattr(tensor, "_local_tensor", tensor)
-        try:
-            storage = local.untyped_storage()
-            address, size_bytes = storage.data_ptr(), storage.nbytes()
-        except (AttributeError, NotImplementedError, RuntimeError, ValueError):
-            continue  # a subclass without a storage, or one that is still to be initialised
-        if size_bytes and address and address not in seen:
-            seen.add(address)
-            total += size_bytes
+    # Subclasses and modes of the job do not get to see that their tensors are looked at.
+    with c_module.DisableTorchFunction():
+        for tensor in tensors_of(module, kind):
+            # A distributed tensor has its part of the data in a tensor within.
+            local = getattr(tensor, "_local_tensor", tensor)
+            try:
+                # Of a lazily cloned tensor even the question for the address would make the copy.
+                if is_lazy_clone is not None and is_lazy_clone(local):
+                    continue
+                storage = local.untyped_storage()
+                address, size_bytes = storage.data_ptr(), storage.nbytes()
+            except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError):
+                continue  # a subclass without a storage, or one that is still to be initialised
+            if size_bytes and address and address not in seen:
+                seen.add(address)
+                total += size_bytes
     return total
+
+
+_NONE: Final[dict[str, Any]] = {}

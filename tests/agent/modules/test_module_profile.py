@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 import types
@@ -202,3 +203,63 @@ def test_parts_that_are_called_on_their_own_have_their_paths_in_the_model(
     rows = {row["path"]: row for row in profile.report()["modules"]}
     assert rows["wide.up"]["kept_bytes"] == 8 * MIB
     assert rows["Linear"]["parameters_bytes"] == 24
+
+
+def test_a_forked_child_is_not_watched() -> None:
+    asked: list[bool] = []
+
+    def read(in_backward: bool) -> Reading:
+        asked.append(in_backward)
+        return Reading(0, 0)
+
+    layer = torch.nn.Linear(2, 2)
+    profile = ModuleProfile(read, steps=1)
+    profile.start()
+    asked.clear()
+    child = os.fork()
+    if child == 0:
+        layer(torch.ones(1, 2))
+        os._exit(len(asked))
+    assert os.waitpid(child, 0)[1] == 0
+    profile.stop()
+
+
+def test_a_model_that_is_compiled_meanwhile_is_compiled_as_without_the_hooks() -> None:
+    profile = ModuleProfile(lambda in_backward: Reading(0, 0), steps=1)
+    profile.start()
+    graphs: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        del inputs
+        graphs.append(graph)
+        return graph
+
+    layer = torch.nn.Linear(2, 2)
+
+    def double(x: Any) -> Any:
+        return layer(x) * 2
+
+    torch.compile(double, backend=backend, fullgraph=True)(torch.ones(1, 2))
+    profile.stop()
+    assert len(graphs) == 1
+
+
+def test_what_is_no_tensor_is_not_asked_for_its_graph(readings: Readings) -> None:
+    asked: list[str] = []
+
+    class Recorder:
+        """As a tracer's proxy: it notes whatever it is asked for."""
+
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            return self
+
+    class Tracing(torch.nn.Module):  # type: ignore[misc, name-defined]  # torch is untyped here
+        def forward(self) -> Any:
+            return Recorder(), {"more": [Recorder()]}
+
+    profile = ModuleProfile(readings, steps=1)
+    profile.start()
+    Tracing()()
+    profile.stop()
+    assert asked == []

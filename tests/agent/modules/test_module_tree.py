@@ -81,3 +81,47 @@ def test_a_tensor_without_storage_is_passed_over() -> None:
     tree = ModuleTree()
     tree.add(torch.nn.Sequential(lazy, torch.nn.Linear(2, 2)))
     assert [e.parameters_bytes for e in tree.entries] == [0, 0, 24]
+
+
+class Gathering(torch.nn.Linear):  # type: ignore[misc, name-defined]  # torch is untyped here
+    """Has to be called on all ranks at once, say."""
+
+    def _refuse(self, *args: Any, **options: Any) -> Any:
+        raise AssertionError("called by the agent")
+
+    parameters = named_parameters = buffers = named_modules = named_children = _refuse
+
+
+def test_no_method_of_a_model_is_called() -> None:
+    tree = ModuleTree()
+    tree.add(torch.nn.Sequential(Gathering(2, 2)))
+    assert [(e.path, e.parameters_bytes) for e in tree.entries] == [("Sequential", 0), ("0", 24)]
+
+
+def test_a_subclass_does_not_see_that_its_tensors_are_looked_at() -> None:
+    calls: list[Any] = []
+
+    class Watching(torch.nn.Parameter):  # type: ignore[misc, name-defined]  # torch is untyped here
+        @classmethod
+        def __torch_function__(
+            cls, function: Any, types: Any, args: Any = (), options: Any = None
+        ) -> Any:
+            calls.append(function)
+            return super().__torch_function__(function, types, args, options or {})
+
+    module = torch.nn.Linear(2, 2, bias=False)
+    module.weight = Watching(torch.ones(2, 2))
+    calls.clear()
+    tree = ModuleTree()
+    tree.add(module)
+    assert calls == []
+    assert tree.entries[0].parameters_bytes == 16
+
+
+@pytest.mark.skipif(not hasattr(torch._C, "_is_cow_tensor"), reason="no lazy clones")
+def test_a_lazy_clone_stays_lazy() -> None:
+    module = torch.nn.Module()
+    original = torch.ones(4)
+    module.register_buffer("clone", torch._lazy_clone(original))
+    ModuleTree().add(module)
+    assert torch._C._is_cow_tensor(module.clone)
