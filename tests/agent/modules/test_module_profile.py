@@ -224,6 +224,7 @@ def test_a_forked_child_is_not_watched() -> None:
     profile.stop()
 
 
+@pytest.mark.filterwarnings("ignore:Using `torch.compile:UserWarning")  # PyTorch's, of any hook
 def test_a_model_that_is_compiled_meanwhile_is_compiled_as_without_the_hooks() -> None:
     profile = ModuleProfile(lambda in_backward: Reading(0, 0), steps=1)
     profile.start()
