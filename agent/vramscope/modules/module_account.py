@@ -102,11 +102,6 @@ class ModuleAccount:
             kept.clear()
         self._backward = None
 
-    def backward_ends(self, reading: Reading) -> None:
-        """No gradient is being computed any more."""
-        self._note_peak(reading)
-        self._backward = None
-
     def report(self) -> list[dict[str, Any]]:
         """Every module that holds or needed memory, parents before children."""
         totals = self._totals()

@@ -56,12 +56,6 @@ class UserPeaks:
         # Held by who resets. Re-entrant: a finalizer of the job may reset in the middle of ours.
         self._resetting = threading.RLock()
 
-    @property
-    def keeps_nothing(self) -> bool:
-        """Whether the real peaks are the job's, as after a reset of its own."""
-        kept = self._kept
-        return kept.peaks is None and kept.latest is None
-
     # ------------------------------------------------------------------- what the job does
 
     @property

@@ -33,8 +33,6 @@ export const LAYERS = [
   { id: "unknown", name: "Not accounted for", pattern: "x", definition: "Used on the device, but nothing says by whom." },
 ];
 
-/** Layers that a step hands on to the next: the floor that the moving part stands on. */
-export const STATE_LAYERS = /** @type {const} */ (["held", "parameters", "gradients", "optimizer", "buffers"]);
 /** Layers that stand for the categories where these are not known. */
 export const UNDIVIDED_LAYERS = /** @type {const} */ (["tensors", "held", "within"]);
 /** Layers that divide what tensors hold. */

@@ -1,6 +1,5 @@
 // What each block is painted with, by what the colours mean at the moment. Pure.
 
-import { count } from "../format.js";
 import { eachFree, freeParts } from "./map-facts.js";
 import { ALLOCATED, PENDING } from "./map-state.js";
 import { stackName } from "./stacks.js";
@@ -149,9 +148,4 @@ export function categoryName(code) {
 /** @param {number} stream */
 export function streamName(stream) {
   return stream === 0 ? "Default stream" : `Stream 0x${stream.toString(16)}`;
-}
-
-/** @param {number} blocks */
-export function blocksText(blocks) {
-  return blocks === 1 ? "1 block" : `${count(blocks)} blocks`;
 }
