@@ -121,7 +121,7 @@ def check_snapshot(message: SnapshotBegin | SnapshotChunk) -> None:
     """
     _check_id("id", message.id)
     if isinstance(message, SnapshotChunk):
-        _check_range("offset", message.offset, 0, INT64_MAX)
+        _check_range("offset", message.offset, 0, INT64_MAX - len(message.data))
         return
     _check_range("time_ns", message.time_ns, 0, INT64_MAX)
     _check_range("step", message.step or 0, -INT64_MAX, INT64_MAX)

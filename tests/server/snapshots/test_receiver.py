@@ -11,9 +11,10 @@ from sqlalchemy.exc import OperationalError
 from tests.support.server_app import ServerApp, server_app
 from tests.support.wire_snapshots import wire_snapshot
 from vramscope_protocol.errors import ProtocolError
-from vramscope_protocol.messages import SnapshotAck, SnapshotBegin
+from vramscope_protocol.messages import SnapshotAck, SnapshotBegin, SnapshotChunk
 from vramscope_server.ingest.message_checks import check_snapshot
 from vramscope_server.settings import Limits
+from vramscope_server.store import snapshots
 
 RUN = "0123456789ab"
 
@@ -72,8 +73,6 @@ def test_after_a_restart_of_the_server_too(tmp_path: Path) -> None:
 
 
 def test_a_piece_that_comes_twice_is_kept_once(server: ServerApp) -> None:
-    from vramscope_protocol.messages import SnapshotChunk
-
     begin, packed, _ = wire_snapshot()
     with server.agent() as agent:
         agent.snapshot(begin, packed, pieces=1)
@@ -103,6 +102,29 @@ def _part_count(connection: Any) -> int:
     return int(connection.scalar(select(func.count()).select_from(tables.snapshot_parts)) or 0)
 
 
+@pytest.mark.parametrize("is_harmed", [False, True])
+def test_one_that_was_never_checked_is_checked_when_its_agent_asks(
+    tmp_path: Path, *, is_harmed: bool
+) -> None:
+    begin, packed, _ = wire_snapshot()
+    if is_harmed:
+        begin.sha256 = "0" * 64
+    with server_app(tmp_path) as server, server.agent() as agent:
+        agent.snapshot(begin, packed, pieces=1)
+        stream = agent.stream
+        # What a server leaves that is killed between the last piece and the check.
+        server.context.store.write_now(lambda c: snapshots.append(c, "s1", 1000, packed[1000:]))
+    with server_app(tmp_path) as server:
+        agent = server.agent()
+        agent.stream = stream
+        with agent:
+            agent.send(begin)
+            ack = agent.wait_snapshot_ack()
+            assert state(server) == ("failed" if is_harmed else "complete")
+            assert bool(ack.refused) == is_harmed
+            assert ack.offset == (0 if is_harmed else len(packed))
+
+
 def test_a_wrong_hash_is_found(server: ServerApp) -> None:
     begin, packed, _ = wire_snapshot()
     begin.sha256 = "0" * 64
@@ -120,7 +142,6 @@ def test_another_rank_cannot_take_an_id(server: ServerApp) -> None:
 
 def test_one_that_is_deleted_on_its_way_is_not_wanted_any_more(server: ServerApp) -> None:
     from tests.support.server_app import OWNER
-    from vramscope_protocol.messages import SnapshotChunk
 
     begin, packed, _ = wire_snapshot()
     with server.agent() as agent:
@@ -183,6 +204,11 @@ def test_what_cannot_be_is_a_breach_of_the_protocol(change: dict[str, Any]) -> N
     assert isinstance(begin, SnapshotBegin)
     with pytest.raises(ProtocolError):
         check_snapshot(begin)
+
+
+def test_a_piece_that_ends_beyond_what_a_database_can_count_is_one_too() -> None:
+    with pytest.raises(ProtocolError):
+        check_snapshot(SnapshotChunk("s1", 2**63 - 2, bytes(1000)))
 
 
 def test_a_database_that_takes_nothing_loses_the_snapshot_and_not_the_connection(
