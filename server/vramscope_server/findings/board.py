@@ -65,6 +65,7 @@ class FindingsBoard:
         self._clock_ns = clock_ns
         self._open: dict[Key, FindingRecord] = {}
         self._told_ns: dict[str, int] = {}
+        self._untold: set[str] = set()
         self._dirty: dict[str, FindingRecord] = {}
         self._changed = asyncio.Event()
         self._writing = asyncio.Lock()
@@ -105,8 +106,13 @@ class FindingsBoard:
             if len(self._open) >= MAX_OPEN:
                 return
             record = self._open[key] = opened(run_id, rank, finding, now_ns)
-        elif not record.take(finding) or now_ns < self._told_ns.get(record.id, 0) + _RETOLD_NS:
-            return
+        else:
+            if record.take(finding):
+                self._untold.add(record.id)
+            # A clock that was set back must not make the words wait for it.
+            waited_ns = abs(now_ns - self._told_ns.get(record.id, 0))
+            if record.id not in self._untold or waited_ns < _RETOLD_NS:
+                return
         self._tell(record, now_ns)
 
     def resolve_ended(self) -> None:
@@ -136,6 +142,7 @@ class FindingsBoard:
 
     def _tell(self, record: FindingRecord, now_ns: int) -> None:
         self._told_ns[record.id] = now_ns
+        self._untold.discard(record.id)
         self._dirty[record.id] = copy(record)
         self._changed.set()
         self._audience.publish_finding(record.run_id, record.payload())

@@ -183,3 +183,23 @@ async def test_there_is_a_bound(bench: Bench) -> None:
         for rank in range(3):
             bench.report(FINDING, rank)
     assert [record.rank for record in await bench.stored()] in ([0, 1], [1, 0])
+
+
+@on_a_bench
+async def test_the_last_new_words_are_told_once_they_may_be(bench: Bench) -> None:
+    bench.report(FINDING)
+    worse = replace(FINDING, severity="warning", summary="12 rows and messages dropped.")
+    for _ in range(12):
+        bench.now_ns += SECOND_NS
+        bench.report(worse)
+    assert [finding["severity"] for finding in bench.neighbours.told] == ["info", "warning"]
+    (record,) = await bench.stored()
+    assert (record.severity, record.summary) == ("warning", worse.summary)
+
+
+@on_a_bench
+async def test_a_clock_that_is_set_back_holds_no_words_up(bench: Bench) -> None:
+    bench.report(FINDING)
+    bench.now_ns -= 60 * SECOND_NS
+    bench.report(replace(FINDING, summary="Sampling at 1.0 instead of 10 Hz."))
+    assert len(bench.neighbours.told) == 2
