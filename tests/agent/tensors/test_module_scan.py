@@ -83,12 +83,26 @@ def test_with_too_many_objects_it_gives_up_and_says_so(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module_scan, "_CHUNK", 1)
+    monkeypatch.setattr(module_scan, "_PARTS", 1 << 62)
     scan = ModuleScan(Modules(), turn_s=0.0)
     for _ in range(module_scan.MOST_TURNS):
         assert not scan.is_over
         scan.go_on()
     assert scan.is_over
     assert not scan.is_complete
+
+
+def test_however_many_objects_there_are_a_few_turns_are_enough(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module_scan, "_CHUNK", 1000)  # as 20,000 of 200 times as many
+    modules = Modules()
+    scan = ModuleScan(modules, turn_s=0.0)
+    for _ in range(10):
+        scan.go_on()
+    assert scan.is_over
+    assert scan.is_complete
+    assert is_found(model, modules)
 
 
 def test_objects_are_not_asked_what_they_are(model: Any) -> None:
