@@ -50,7 +50,7 @@ def attach(
         token: the server's token.
         run: name of the run; the script's name by default.
         rate_hz: samples a second.
-        cost_budget: CPU time that watching may take, as a fraction of one core.
+        cost_budget: CPU time that sampling may take, as a fraction of one core.
         peaks: whether the exact peak of each step is taken.
         parts_budget: time that splitting steps into parts may add, as a fraction of the step
             time; 0 never splits one.

@@ -36,7 +36,7 @@ class Config(Struct, frozen=True):
     launch_id: str | None = None
     rate_hz: float = 10.0
     cost_budget: float = 0.005
-    """CPU time that watching may take, as a fraction of one core."""
+    """CPU time that sampling may take, as a fraction of one core."""
     peaks: bool = True
     """Whether the exact peak of each step is taken, by resetting the counters behind the job."""
     parts_budget: float = 0.0005

@@ -26,7 +26,7 @@ def add_agent_options(parser: argparse.ArgumentParser, *, emulation: bool = True
         add("--emulate", action="store_true", default=None, help=help_text)
         add("--capacity", metavar="SIZE", help="memory of the emulated GPU, such as 8GiB")
     add("--rate-hz", metavar="HZ", help="samples a second (10)")
-    add("--cost-budget", metavar="FRACTION", help="CPU time that watching may take (0.005)")
+    add("--cost-budget", metavar="FRACTION", help="CPU time that sampling may take (0.005)")
     add(
         "--no-peaks",
         dest="peaks",
