@@ -17,7 +17,12 @@ from vramscope_protocol.messages import (
     Lost,
 )
 from vramscope_protocol.session import ServerSession
-from vramscope_server.ingest.message_checks import StreamChecks, check_lost, check_seq
+from vramscope_server.ingest.message_checks import (
+    StreamChecks,
+    check_lost,
+    check_seq,
+    check_status,
+)
 from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.registry.registry import Registry
 from vramscope_server.rows import ColumnLayout, Rows
@@ -98,6 +103,7 @@ class Intake:
         if isinstance(message, FieldTable):
             self._take_field_table(message)
         elif isinstance(message, AgentStatus):
+            check_status(message)
             status = self._registry.take_status(self._uid, message)
             self._publisher.publish_status(self._run_id, self._rank, status)
         elif isinstance(message, Lost):

@@ -13,6 +13,7 @@ import msgspec
 
 from vramscope_protocol.errors import BAD_MESSAGE, ProtocolError
 from vramscope_protocol.messages import (
+    AgentStatus,
     BatchKind,
     CommandUpdate,
     Event,
@@ -29,6 +30,7 @@ MAX_RANK: Final = 1_000_000
 MAX_DEVICES: Final = 64
 MAX_NAME_LENGTH: Final = 512
 _MAX_REASONS: Final = 64
+_MAX_PLACES: Final = 256
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -149,6 +151,21 @@ def check_lost(message: Lost) -> int:
         for totals in (message.samples, message.steps, message.messages)
         for reason in totals
     )
+
+
+def check_status(message: AgentStatus) -> None:
+    """Check what is kept of an agent's account of itself.
+
+    Raises:
+        ProtocolError: ``bad_message``.
+    """
+    account = message.account
+    if account is None:
+        return
+    for totals in (account.cpu_us, account.lost, account.errors):
+        _check_range("totals of an account", len(totals), 0, _MAX_PLACES)
+        for name in totals:
+            _check_text("name of a total", name)
 
 
 def _check_range(what: str, value: int, lowest: int, highest: int) -> None:

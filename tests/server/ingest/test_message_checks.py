@@ -5,9 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.streams import START_NS, made_columns, made_rows, registration
+from vramscope_protocol.account import AgentAccount
 from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import ProtocolError
 from vramscope_protocol.messages import (
+    AgentStatus,
     CommandUpdate,
     DeviceInfo,
     Event,
@@ -20,6 +22,7 @@ from vramscope_server.ingest.message_checks import (
     check_lost,
     check_register,
     check_seq,
+    check_status,
 )
 
 
@@ -111,3 +114,21 @@ def test_sequence_numbers_have_a_range(seq: int) -> None:
 def test_losses_have_a_range(lost: Lost) -> None:
     with pytest.raises(ProtocolError):
         check_lost(lost)
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        AgentAccount(errors={f"place {number}": 1 for number in range(257)}),
+        AgentAccount(lost={"x" * 513: 1}),
+        AgentAccount(errors={"a\0b": 1}),
+    ],
+)
+def test_an_account_that_nobody_should_keep(account: AgentAccount) -> None:
+    with pytest.raises(ProtocolError):
+        check_status(AgentStatus(1.0, 0.0, account=account))
+
+
+def test_an_account_may_be_missing_or_name_what_it_counts() -> None:
+    check_status(AgentStatus(1.0, 0.0))
+    check_status(AgentStatus(1.0, 0.0, account=AgentAccount(errors={"step hook": 2})))
