@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from vramscope_protocol.errors import BAD_MESSAGE, ProtocolError
@@ -15,7 +16,13 @@ from vramscope_protocol.map_columns import (
     SEGMENT_COLUMNS,
 )
 from vramscope_protocol.messages import MapFrame
-from vramscope_server.maps.frame_tables import MAX_BLOCKS, MAX_SEGMENTS, FrameTables, Table
+from vramscope_server.maps.frame_tables import (
+    MAX_BLOCKS,
+    MAX_SEGMENTS,
+    MAX_TEXTS_BYTES,
+    FrameTables,
+    Table,
+)
 
 _HEAD: Final = (
     "number",
@@ -72,12 +79,13 @@ class CurrentMap:
             self._block_count = self._text_bytes = 0
         elif frame.base != self.number or frame.first_text != len(self._texts):
             return None
-        self._check_growth(tables)
+        text_bytes = self._text_bytes + len(msgspec.json.encode(frame.texts))
+        self._check_growth(tables, text_bytes)
         for address in frame.gone:
             self._forget(address)
         self._keep(tables)
         self._texts += frame.texts
-        self._text_bytes += sum(map(len, frame.texts))
+        self._text_bytes = text_bytes
         self._head = {name: getattr(frame, name) for name in _HEAD}
         return {
             **self._head,
@@ -106,7 +114,11 @@ class CurrentMap:
             "texts": self._texts,
         }
 
-    def _check_growth(self, tables: FrameTables) -> None:
+    def _check_growth(self, tables: FrameTables, text_bytes: int) -> None:
+        if text_bytes > MAX_TEXTS_BYTES:
+            raise ProtocolError(
+                BAD_MESSAGE, f"expected a map with at most {MAX_TEXTS_BYTES} bytes of texts"
+            )
         segments = len(self._segments) + len(tables.ends)
         blocks = self._block_count + len(tables.blocks["size"])
         # Twice, because what is replaced is still counted.

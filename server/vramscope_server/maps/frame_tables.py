@@ -25,6 +25,8 @@ MAX_SEGMENTS: Final = 1 << 15
 """Of one map; a frame that would make it larger ends the connection."""
 MAX_TEXTS: Final = 1 << 13
 MAX_TEXT_LENGTH: Final = 4096
+MAX_TEXTS_BYTES: Final = 16 << 20
+"""All texts of one map as a page gets them; it would be cut off for what it cannot take in."""
 _MAX_WORDS: Final = 512
 _MAX_RATE_HZ: Final = 100.0
 
@@ -105,6 +107,8 @@ def _check_head(frame: MapFrame) -> None:
         raise ProtocolError(BAD_MESSAGE, f"expected a rate in Hz, got {frame.rate_hz}")
     if len(frame.why_not) > _MAX_WORDS or len(frame.summary) > _MAX_WORDS:
         raise ProtocolError(BAD_MESSAGE, f"expected at most {_MAX_WORDS} characters of words")
+    if len(frame.gone) > MAX_SEGMENTS:
+        raise ProtocolError(BAD_MESSAGE, f"expected at most {MAX_SEGMENTS} segments that are gone")
     if frame.first_text + len(frame.texts) > MAX_TEXTS:
         raise ProtocolError(BAD_MESSAGE, f"expected at most {MAX_TEXTS} texts")
     if any(len(text) > MAX_TEXT_LENGTH for text in frame.texts):

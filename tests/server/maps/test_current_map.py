@@ -106,3 +106,23 @@ def test_a_map_cannot_grow_without_end() -> None:
     with pytest.raises(ProtocolError, match="a map of at most"):
         grow()
     assert kept.number > 10
+
+
+def test_texts_are_bounded_by_what_a_page_can_take_in() -> None:
+    kept = CurrentMap()
+    texts = ["\x01" * 4096] * 40  # six bytes each where they are written as JSON
+    frame = structs.replace(MapOfLooks().frame([segment(HERE, "a1")]), texts=texts)
+    kept.take(frame)
+    for number in range(1, 17):
+        told = number * len(texts)
+        frame = structs.replace(frame, number=number + 1, base=number, first_text=told)
+        kept.take(frame)
+    frame = structs.replace(frame, number=18, base=17, first_text=17 * len(texts))
+    with pytest.raises(ProtocolError, match="bytes of texts"):
+        kept.take(frame)
+
+
+def test_segments_that_are_gone_are_bounded() -> None:
+    frame = MapOfLooks().frame([segment(HERE, "a1")])
+    with pytest.raises(ProtocolError, match="segments that are gone"):
+        CurrentMap().take(structs.replace(frame, gone=[1] * 100_000))
