@@ -12,6 +12,7 @@ from vramscope_analysis.waterfall import Account, Reading, account, divide
 from vramscope_protocol.account import MemoryPart, ProcessMemory
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.errors import NOT_FOUND, VramscopeError
+from vramscope_protocol.integers import MAX_INT64
 from vramscope_server.store.events import EventFilter, list_events
 from vramscope_server.store.store import Store
 
@@ -241,4 +242,5 @@ def _named(columns: Mapping[str, str], values: Numbers) -> dict[str, Any]:
 def _number(value: Any) -> int | None:
     """A stored number; ``None`` where it is not known."""
     number = float(value)
-    return None if np.isnan(number) or value == UNKNOWN else int(value)
+    # What an agent sends as a float may be anything; no memory is as large as an integer column.
+    return int(value) if abs(number) < MAX_INT64 and value != UNKNOWN else None

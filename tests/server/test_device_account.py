@@ -12,7 +12,7 @@ from vramscope_analysis.waterfall import PARTS
 from vramscope_protocol.account import ProcessMemory
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.errors import NOT_FOUND, VramscopeError
-from vramscope_server.device_account import DeviceAccounts, NamedParts
+from vramscope_server.device_account import DeviceAccounts, NamedParts, _number
 
 RUN = "0123456789ab"
 SAMPLE = {
@@ -186,3 +186,9 @@ def test_names_never_hold_more_than_their_part() -> None:
     shares = named.of(parts)
     assert [each["bytes"] for each in shares["other_processes"]] == [50, 10]
     assert shares["outside"] == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 1e300, UNKNOWN])
+def test_what_can_be_no_number_of_bytes_is_not_known(value: float) -> None:
+    assert _number(value) is None
+    assert _number(7.0) == 7

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import StreamingResponse
 
+from vramscope_protocol.integers import MAX_INT64
 from vramscope_server.api.access import (
     Controller,
     Server,
@@ -27,6 +28,7 @@ from vramscope_server.store import audit
 
 router = APIRouter(tags=["snapshots"])
 
+_NO_NUL: Final = r"^[^\x00]*$"  # PostgreSQL has no text with it
 _IN_MEMORY_BYTES: Final = 1 << 20
 
 
@@ -67,8 +69,8 @@ async def post_snapshot(
     server: Server,
     caller: Controller,
     run: str | None = None,
-    rank: Annotated[int | None, Query(ge=0)] = None,
-    name: Annotated[str, Query(max_length=200)] = "",
+    rank: Annotated[int | None, Query(ge=0, le=MAX_INT64)] = None,
+    name: Annotated[str, Query(max_length=200, pattern=_NO_NUL)] = "",
 ) -> Response:
     """Store a snapshot that was taken elsewhere: the body is the pickle, gzipped or not."""
     run_id = None if run is None else run_id_of(server, run)

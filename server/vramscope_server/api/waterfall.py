@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from vramscope_analysis.waterfall import DEFINITIONS, PARTS
+from vramscope_protocol.integers import MAX_INT64
 from vramscope_server.api.access import Server, Viewer, computed_response, run_id_of
 from vramscope_server.device_account import DeviceAccounts
 
@@ -18,8 +19,10 @@ async def get_waterfall(
     run: str,
     server: Server,
     _caller: Viewer,
-    rank: Annotated[int, Query(ge=0)] = 0,
-    step: Annotated[int | None, Query(ge=0, description="the newest one if not given")] = None,
+    rank: Annotated[int, Query(ge=0, le=MAX_INT64)] = 0,
+    step: Annotated[
+        int | None, Query(ge=0, le=MAX_INT64, description="the newest one if not given")
+    ] = None,
     life: Annotated[int | None, Query(ge=0, description="of this life of the rank")] = None,
 ) -> Response:
     """The device at the end of a step and at its peak; without a step also at the newest sample.

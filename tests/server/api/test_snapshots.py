@@ -145,3 +145,10 @@ def test_who_looks_is_told_when_one_comes_and_goes(server: ServerApp) -> None:
         assert event["snapshot"] == server.get("/api/v1/snapshots/s1")
         server.client.delete("/api/v1/snapshots/s1", headers=OWNER)
         page.wait_event("snapshot", lambda e: e["snapshot"]["state"] == "deleted")
+
+
+@pytest.mark.parametrize("wrong", [{"rank": 2**63}, {"rank": 10**30}, {"name": "a\0b"}])
+def test_what_no_database_can_hold_is_said_at_once(
+    server: ServerApp, wrong: dict[str, Any]
+) -> None:
+    assert upload(server, RAW, **wrong).status_code == 422

@@ -37,3 +37,9 @@ def test_a_run_that_has_only_begun_has_nothing_to_divide(server: ServerApp) -> N
     assert found["step"] is None
     assert found["sample"]["instant"]["bytes"]["device"] is None
     assert other["sample"]["time_ns"] is None
+
+
+def test_numbers_that_no_database_can_look_for_are_refused(server: ServerApp) -> None:
+    with server.agent():
+        server.get_error(PATH, 422, rank=2**63)
+        server.get_error(PATH, 422, step=2**63)
