@@ -76,12 +76,6 @@ def arm(arguments: Sequence[str] | None = None) -> None:
 _armed: list[ProcessGroupWatcher | ImportWatcher] = []
 
 
-def disarm() -> None:
-    """Wait no more."""
-    while _armed:
-        _armed.pop().remove()
-
-
 def _attach() -> None:
     # Here and not above: until there is a sign, a process pays only for waiting.
     from vramscope.identity.inheritance import inherited

@@ -46,11 +46,6 @@ class Growth:
         """By how much it grew; negative if it shrank."""
         return self.after_bytes - self.before_bytes
 
-    @property
-    def new_bytes(self) -> int:
-        """What came in between and is still there."""
-        return self.after_bytes - self.survived_bytes
-
 
 @dataclass(frozen=True)
 class GrowthBetween:
