@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from vramscope_analysis.diagnosis.agent_degraded import (
     COUNT_WINDOW_S,
     KIND,
+    LOW_FOR_S,
     LOW_SHARE,
     AgentReading,
     agent_degraded,
@@ -57,7 +59,10 @@ class AgentWatch:
         )
         if is_well and len(readings) > 1 and not self._board.is_open(run_id, rank, KIND):
             return
-        self._board.report(run_id, rank, KIND, agent_degraded(readings))
+        finding = agent_degraded(readings)
+        if finding is None and _is_too_early(readings):
+            return  # what a server found that was here before may still hold
+        self._board.report(run_id, rank, KIND, finding)
 
     def _kept(self, run_id: str, rank: int, reading: AgentReading) -> deque[AgentReading]:
         readings = self._readings.get((run_id, rank))
@@ -72,6 +77,12 @@ class AgentWatch:
         while len(readings) > 2 and reading.time_s - readings[1].time_s > COUNT_WINDOW_S:
             readings.popleft()
         return readings
+
+
+def _is_too_early(readings: Sequence[AgentReading]) -> bool:
+    """Whether too little was heard of a process, neither long enough nor from its beginning."""
+    heard_s = readings[-1].time_s - readings[0].time_s
+    return readings[0].attached_s >= LOW_FOR_S and heard_s < LOW_FOR_S
 
 
 def _reading(status: dict[str, Any], account: dict[str, Any]) -> AgentReading:

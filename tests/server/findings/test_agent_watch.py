@@ -103,3 +103,21 @@ def test_what_is_kept_is_bounded(
     for number in range(1000):
         watch.take_status("run-a", 9, status(number / 100))
     assert len(watch._readings["run-a", 9]) <= MAX_READINGS
+
+
+def test_what_holds_goes_on_over_a_restart_of_the_server(board: Board) -> None:
+    before, after = AgentWatch(board), AgentWatch(board)
+    for second in range(100, 115):
+        before.take_status("run-a", 0, status(second, 3.0))
+    for second in range(120, 150):
+        after.take_status("run-a", 0, status(second, 3.0))
+        assert ("run-a", 0) in board.open
+
+
+def test_what_is_over_after_a_restart_of_the_server_goes(board: Board) -> None:
+    before, after = AgentWatch(board), AgentWatch(board)
+    for second in range(100, 115):
+        before.take_status("run-a", 0, status(second, 3.0))
+    for second in range(120, 131):
+        after.take_status("run-a", 0, status(second))
+    assert board.open == {}
