@@ -33,6 +33,8 @@ class Leaves:
         self._strided = torch.strided
         self._parameter: Any = torch.nn.Parameter
         self._own_dispatch: dict[Any, bool] = {}
+        # By id: an object that was looked into, and how deep. It is held, so that the id stays its.
+        self._looked_into: dict[int, tuple[int, Any]] = {}
 
     def of_tensor(self, tensor: Any) -> None:
         """Find the tensors that hold the memory of one tensor."""
@@ -49,9 +51,19 @@ class Leaves:
         kind = _class_of(value)
         if issubclass(kind, self._tensor):
             self.of_tensor(value)
-        elif depth > 0 and not issubclass(kind, _NOT_CONTAINERS):
+        elif not issubclass(kind, _NOT_CONTAINERS) and self._is_deeper(value, depth):
             for inner in _inside(kind, value):
                 self.of_value(inner, depth - 1)
+
+    def _is_deeper(self, value: Any, depth: int) -> bool:
+        """Whether to look into an object, or once more because its inside was cut off before.
+
+        The state of each parameter may refer to the optimizer, with all the others in it.
+        """
+        if self._looked_into.get(id(value), (0,))[0] >= depth:
+            return False
+        self._looked_into[id(value)] = (depth, value)
+        return True
 
     def _of_unusual(self, kind: Any, tensor: Any) -> None:
         own_dispatch = self._own_dispatch.get(kind)

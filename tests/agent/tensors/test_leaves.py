@@ -145,3 +145,22 @@ def test_under_a_mode_of_the_job_a_sparse_tensor_is_left_alone() -> None:
 def test_a_parameter_that_waits_for_its_shape_is_no_error() -> None:
     lazy = torch.nn.LazyLinear(3)
     assert {id(each) for each in found_in(lazy.weight)} == {id(lazy.weight)}
+
+
+def test_objects_that_refer_to_all_others_are_looked_into_once_each() -> None:
+    class Kept:
+        """What an optimizer keeps for a parameter, which knows the others by their optimizer."""
+
+        def __init__(self, states: dict[int, Any]) -> None:
+            self.states = states
+            self.factor = torch.ones(2)
+
+    states: dict[int, Any] = {}
+    for number in range(100):
+        states[number] = Kept(states)
+    found: list[Any] = []
+    leaves = Leaves(found.append)
+    for state in states.values():
+        leaves.of_value(state)
+    assert len(found) <= 6 * len(states)  # once for each depth at most
+    assert {id(each) for each in found} == {id(state.factor) for state in states.values()}
