@@ -20,10 +20,6 @@ test("exact bytes carry thousands commas and never invent a zero", () => {
 });
 
 test("changes have a sign, except when they round to zero", () => {
-  assert.equal(format.gibChange(9.8 * GIB), "+9.8");
-  assert.equal(format.gibChange(-2.2 * GIB), "\u22122.2");
-  assert.equal(format.gibChange(-0.001 * GIB), "0.0");
-  assert.equal(format.gibChange(0.001 * GIB), "0.0");
   assert.equal(format.mibPerStep(3.1 * MIB), "+3.1");
   assert.equal(format.mibPerStep(-0.01 * MIB), "0.0");
 });

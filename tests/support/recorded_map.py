@@ -1,4 +1,4 @@
-"""Memory maps of recorded jobs: segments at a moment of a trace, and the agent's frames of them."""
+"""Memory maps of recorded jobs: segments at the end of a trace, and the agent's frames of them."""
 
 from __future__ import annotations
 
@@ -13,37 +13,12 @@ from vramscope.memory_map.look import Look, Looks
 from vramscope.memory_map.map_feed import MapFeed
 from vramscope.memory_map.owners import Owners, OwnersSource, no_owners
 from vramscope.memory_map.pace import MapPace
-from vramscope_analysis.replay.capacity import bounded, unbounded
-from vramscope_analysis.replay.recorded_replay import RecordedReplay
-from vramscope_analysis.replay.recording import Recording
-from vramscope_analysis.snapshot import read_snapshot
 from vramscope_protocol.codec import MAX_MESSAGE_BYTES
 from vramscope_protocol.messages import MapFrame
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 SMALL_PAGE_BYTES = 2 << 20
 LARGE_PAGE_BYTES = 20 << 20
-
-
-def segments_at(path: Path, entry: int | None = None) -> list[dict[str, Any]]:
-    """Segments of a recorded job before an entry of its trace, with stacks where it has them."""
-    with gzip.open(path) as file:
-        snapshot = pickle.load(file)
-    trace = snapshot["device_traces"][0]
-    with path.open("rb") as file:
-        recording = Recording.from_snapshot(read_snapshot(file))
-    replay = RecordedReplay(recording, bounded(recording) or unbounded(recording))
-    replay.advance(entry)
-    segments = replay.model.segments()
-    stacks = {
-        each["addr"]: each["frames"]
-        for each in trace[:entry]
-        if each["action"] == "alloc" and each.get("frames")
-    }
-    for segment in segments:
-        for block in segment["blocks"]:
-            block["frames"] = stacks.get(block["address"], [])
-    return with_pages(segments)
 
 
 def recorded_segments(name: str) -> list[dict[str, Any]]:

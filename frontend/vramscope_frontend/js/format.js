@@ -49,16 +49,6 @@ export function gib(bytes, digits = 1) {
   return known(bytes) ? fixed(bytes / GIB, digits) : UNKNOWN;
 }
 
-/**
- * A difference for such a table: always with its sign, zero without.
- * @param {Maybe} bytes
- */
-export function gibChange(bytes) {
-  if (!known(bytes)) return UNKNOWN;
-  const text = fixed(bytes / GIB, 1);
-  return bytes > 0 && /[1-9]/.test(text) ? `+${text}` : text;
-}
-
 /** Below this a table in GiB would be a column of 0.1 and 0.2. */
 const TABLE_IN_MIB_BELOW = 4 * GIB;
 
