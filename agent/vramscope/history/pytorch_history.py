@@ -118,8 +118,8 @@ def _no_collection() -> Generator[None]:
     """Keep Python from looking for garbage among what is being made: with so many new objects it
     would go through all of the job's, which may take longer than the snapshot."""
     was_on = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()  # inside: Ctrl-C may come right after it
         yield
     finally:
         if was_on:

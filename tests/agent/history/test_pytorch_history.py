@@ -180,3 +180,25 @@ def test_on_an_emulated_device_it_records_what_the_job_does(
     history.stop()
     assert not history.is_recording()
     assert kept.numel() == 1 << 18
+
+
+def test_an_interrupt_before_a_snapshot_leaves_garbage_collection_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = install_fake_torch(monkeypatch)
+    Recorder(fake)
+    disable = gc.disable
+
+    def interrupted() -> None:
+        disable()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gc, "disable", interrupted)
+    before = gc.isenabled()
+    gc.enable()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            PytorchHistory(emulated=True).snapshot(traces=True)
+        assert gc.isenabled()
+    finally:
+        (gc.enable if before else disable)()
