@@ -52,8 +52,10 @@ class Limits:
     """Largest file that a person may put in."""
     snapshot_run_bytes: int = 4 << 30
     """What the snapshots of one run may take, gzipped: a new one is refused then."""
+    snapshot_run_count: int = 1000
+    """Snapshots of one run, and of no run, failed ones included: as many as are listed."""
     snapshot_total_bytes: int = 16 << 30
-    """The same for all snapshots."""
+    """Bytes of all snapshots."""
     snapshot_retry_s: float = 2.0
     """Time between two tries to store a piece of a snapshot."""
     map_bytes: int = 64 << 20

@@ -17,6 +17,7 @@ from vramscope_server.api.access import (
     Controller,
     Server,
     Viewer,
+    computed_response,
     json_response,
     run_id_of,
 )
@@ -35,7 +36,8 @@ _IN_MEMORY_BYTES: Final = 1 << 20
 @router.get("/runs/{run}/snapshots")
 async def list_snapshots(run: str, server: Server, _caller: Viewer) -> Response:
     """Snapshots of a run, the latest first, with those that are still coming."""
-    return json_response({"snapshots": await server.snapshots.of_run(run_id_of(server, run))})
+    found = await server.snapshots.of_run(run_id_of(server, run))
+    return await computed_response(server, lambda: {"snapshots": found})
 
 
 @router.get("/snapshots/{snapshot}")

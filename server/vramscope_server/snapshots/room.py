@@ -21,6 +21,8 @@ def why_no_room(
     total_bytes = snapshots.held_bytes(connection) + wire_bytes
     if total_bytes > limits.snapshot_total_bytes:
         return _full("all snapshots", limits.snapshot_total_bytes)
+    if snapshots.count(connection, run_id) >= limits.snapshot_run_count:
+        return f"no room: a run may have {limits.snapshot_run_count} snapshots; delete some first"
     if run_id is None:
         return None
     run_bytes = snapshots.held_bytes(connection, run_id) + wire_bytes
@@ -53,7 +55,9 @@ def make_room(
     if reason is None:
         return None, forgotten
     for snapshot in snapshots.unfinished(connection):
-        if is_abandoned(snapshot, is_connected):
+        # A failed one holds no bytes, but counts among those of its run.
+        is_failed = snapshot["state"] == snapshots.FAILED and snapshot["run"] == run_id
+        if is_failed or is_abandoned(snapshot, is_connected):
             snapshots.remove(connection, snapshot["id"])
             forgotten.append(snapshot)
             reason = why_no_room(connection, run_id, wire_bytes, limits)

@@ -47,9 +47,9 @@ def of_run(connection: Connection, run_id: str, limit: int) -> list[dict[str, An
 
 
 def unfinished(connection: Connection) -> list[dict[str, Any]]:
-    """Snapshots of which not everything has come, the oldest first."""
+    """Snapshots of which not everything has come, or ever will, the oldest first."""
     rows = connection.execute(
-        select(_snapshots).where(_snapshots.c.state == RECEIVING).order_by(_snapshots.c.received_ns)
+        select(_snapshots).where(_snapshots.c.state != COMPLETE).order_by(_snapshots.c.received_ns)
     ).all()
     return [_plain(row) for row in rows]
 
@@ -59,6 +59,12 @@ def held_bytes(connection: Connection, run_id: str | None = None) -> int:
     query = select(func.sum(_snapshots.c.wire_bytes)).where(_snapshots.c.state != FAILED)
     if run_id is not None:
         query = query.where(_snapshots.c.run_id == run_id)
+    return int(connection.scalar(query) or 0)
+
+
+def count(connection: Connection, run_id: str | None) -> int:
+    """How many snapshots there are of a run, or of none."""
+    query = select(func.count()).select_from(_snapshots).where(_snapshots.c.run_id == run_id)
     return int(connection.scalar(query) or 0)
 
 

@@ -72,3 +72,17 @@ def test_what_still_comes_or_is_complete_does_not(connection: Connection) -> Non
 
 def test_while_there_is_room_nothing_is_forgotten(connection: Connection) -> None:
     assert make_room(connection, "r3", MIB, LIMITS, lambda uid: False) == (None, [])
+
+
+def test_small_ones_are_bounded_by_their_number(connection: Connection) -> None:
+    limits = Limits(snapshot_run_count=3)
+    for name in ("c", "d"):
+        assert why_no_room(connection, "r1", 1, limits) is None
+        snapshots.add(connection, row(name, "r1", 1) | {"stream": "of r1"})
+    reason, _ = make_room(connection, "r1", 1, limits, lambda uid: uid == "of r1")
+    assert reason == "no room: a run may have 3 snapshots; delete some first"
+    assert why_no_room(connection, None, 1, limits) is None
+    snapshots.finish(connection, "c", snapshots.FAILED, "damaged")
+    reason, forgotten = make_room(connection, "r1", 1, limits, lambda uid: uid == "of r1")
+    assert reason is None
+    assert "c" in [each["id"] for each in forgotten]
