@@ -36,8 +36,8 @@ def _parser() -> OneLineParser:
     parser = OneLineParser(
         prog="vramscope detach",
         usage="vramscope detach [options] PID [PID ...]",
-        description="Have processes watch themselves no longer: every hook and thread is gone "
-        "afterwards, and the job goes on.",
+        description="Have processes watch themselves no longer: hooks and threads go, the job goes "
+        "on.",
         allow_abbrev=False,
     )
     add_process_options(parser)
