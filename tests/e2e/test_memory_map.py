@@ -94,6 +94,13 @@ def test_blocks_of_a_running_job_are_shown_picked_and_asked_for(
     assert box is not None
     page.mouse.click(box["x"] + 3, box["y"] + 5)
     expect(block).to_contain_text("Offset in segment0 bytes")
+    # What is pressed is still there when the next looks have come.
+    link = block.get_by_role("link", name="Record the next steps")
+    handle = link.element_handle()
+    age = block.get_by_text(re.compile(r" steps? · "))
+    for _ in range(2):
+        expect(age).not_to_have_text(age.inner_text())
+    assert handle is not None and handle.evaluate("link => link.isConnected")
     page.keyboard.press("Escape")
     expect(block).to_contain_text("Pick a block in the map")
 

@@ -66,6 +66,47 @@ export function fill(element, ...children) {
 }
 
 /**
+ * Make an element hold these children, and keep the nodes that it has: what is pressed, in focus or
+ * selected stays so. A kept node keeps its listeners; those that mean something else say so by `data-key`.
+ * @param {Element} element
+ * @param {...Child} children
+ */
+export function refill(element, ...children) {
+  const wanted = document.createElement("div");
+  append(wanted, children);
+  matchChildren(element, wanted);
+}
+
+/**
+ * @param {Element} element
+ * @param {Element} wanted
+ */
+function matchChildren(element, wanted) {
+  const next = [...wanted.childNodes];
+  const old = [...element.childNodes];
+  for (const extra of old.slice(next.length)) extra.remove();
+  next.forEach((node, i) => {
+    const had = old[i];
+    if (!had) element.append(node);
+    else if (!isSame(had, node)) had.replaceWith(node);
+    else if (had instanceof Element && node instanceof Element) {
+      for (const name of had.getAttributeNames()) if (!node.hasAttribute(name)) had.removeAttribute(name);
+      for (const name of node.getAttributeNames()) setAttribute(had, name, node.getAttribute(name));
+      matchChildren(had, node);
+    } else if (had.nodeValue !== node.nodeValue) had.nodeValue = node.nodeValue;
+  });
+}
+
+/**
+ * @param {Node} had
+ * @param {Node} node
+ */
+function isSame(had, node) {
+  if (had instanceof HTMLElement && node instanceof HTMLElement) return had.tagName === node.tagName && had.dataset.key === node.dataset.key;
+  return had.nodeType === node.nodeType && had.nodeName === node.nodeName;
+}
+
+/**
  * Set text only when it differs: an untouched node keeps selection, focus and layout.
  * @param {Element} element
  * @param {string} text

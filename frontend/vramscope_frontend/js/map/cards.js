@@ -1,7 +1,7 @@
 // The rail beside the map: the block that is meant, and what fits now.
 
 import { el } from "../dom.js";
-import { count, duration, exactBytes, known, percent, sizeText } from "../format.js";
+import { count, duration, exactBytes, known, percent, plural, sizeText } from "../format.js";
 import { roomOf } from "./fits.js";
 import { ALLOCATED, FREE, PENDING } from "./map-state.js";
 import { CATEGORIES, categoryName, streamName } from "./paints.js";
@@ -95,7 +95,7 @@ function ageText(map, { segment, index }) {
   const since = segment.first_ms[index];
   if (!head || since < 0) return "since before the first look";
   const seconds = (head.time_ns - head.since_ns) / 1e9 - since / 1000;
-  const steps = known(head.step) && segment.firstSteps[index] >= 0 ? `${count(head.step - segment.firstSteps[index])} steps · ` : "";
+  const steps = known(head.step) && segment.firstSteps[index] >= 0 ? `${plural(head.step - segment.firstSteps[index], "step")} · ` : "";
   return `${steps}${duration(Math.max(0, seconds))}`;
 }
 
@@ -131,7 +131,7 @@ function neighbours(map, { segment, index }, onPick) {
     if (at < 0 || at >= segment.states.length) return el("li", {}, `${name}: end of the segment`);
     const place = { segment, index: at };
     const what = map.text(segment.owners[at]) || stackName(map.text(segment.stacks[at])) || kindOf(place);
-    return el("li", {}, el("button", { class: "button link", type: "button", click: () => onPick(place) }, `${name}: ${what}`), el("span", { class: "number" }, sizeText(segment.sizes[at])));
+    return el("li", {}, el("button", { class: "button link", type: "button", "data-key": `${segment.address + segment.offsets[at]}/${segment.sizes[at]}`, click: () => onPick(place) }, `${name}: ${what}`), el("span", { class: "number" }, sizeText(segment.sizes[at])));
   };
   return [el("p", { class: "map-title" }, "In the way of the largest free block"), el("ul", { class: "map-way" }, side("left", index - 1), side("right", index + 1))];
 }

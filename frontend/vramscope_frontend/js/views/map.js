@@ -1,6 +1,6 @@
 // Map: will the next request fit, and what is in the way?
 
-import { el, fill, fillWhenChanged, setAttribute, setText } from "../dom.js";
+import { el, fill, fillWhenChanged, refill, setAttribute, setText } from "../dom.js";
 import { count, plural, sizeText } from "../format.js";
 import { blockCard, blockLine, fitsCard } from "../map/cards.js";
 import { fitOf, roomOf } from "../map/fits.js";
@@ -96,9 +96,8 @@ export class MemoryMap {
     this.page.app.router.note({ rank: String(rank) });
     this.feed.close();
     this.feed = new MapFeed(this.page.app.connection, this.page.id, rank, () => this.heard());
-    this.picked = null;
     this.opened_ms = performance.now();
-    this.redraw();
+    this.pick(null);
   }
 
   redraw() {
@@ -176,20 +175,21 @@ export class MemoryMap {
   showCards(facts) {
     const { map } = this.feed;
     const place = this.place();
-    const focused = this.fitsBody.contains(document.activeElement) || this.blockBody.contains(document.activeElement) ? document.activeElement?.textContent : null;
-    fill(this.blockBody, ...blockCard(map, place, {
+    refill(this.blockBody, ...blockCard(map, place, {
       sameStack: () => this.sameStack(place),
       isLit: this.litStack !== null,
-      onLight: () => {
-        this.litStack = this.litStack === null && place ? place.segment.stacks[place.index] : null;
-        this.redraw();
-      },
+      onLight: () => this.light(),
       snapshotsPath: this.page.pathOf("snapshots"),
       gone: this.gone,
     }));
-    fill(this.fitsBody, ...fitsCard(map, facts, (one) => this.pick(one)));
-    // What was in focus is another element now, and the keyboard should not lose its place.
-    if (focused) for (const button of this.element.querySelectorAll(".rail .body button")) if (button.textContent === focused && button instanceof HTMLElement) button.focus();
+    refill(this.fitsBody, ...fitsCard(map, facts, (one) => this.pick(one)));
+  }
+
+  /** The blocks of the same stack stand out, or no longer. */
+  light() {
+    const place = this.place();
+    this.litStack = this.litStack === null && place ? place.segment.stacks[place.index] : null;
+    this.redraw();
   }
 
   /** @returns {Place | null} */
