@@ -18,4 +18,5 @@ test("an unknown address is missing, not the list", () => {
   assert.equal(placeOf("/runs/x/ranks/1", "").page, "missing");
   assert.equal(placeOf("/runs/x/snapshots/1/2", "").page, "missing");
   assert.equal(placeOf("/elsewhere", "").page, "missing");
+  assert.deepEqual(["/runs/%zz/map", "/runs/x/snapshots/%E0%A4%A"].map((address) => placeOf(address, "").page), ["missing", "missing"]);
 });

@@ -14,6 +14,8 @@ export function placeOf(pathname, search) {
   const view = new URLSearchParams(search);
   const parts = pathname.split("/").filter(Boolean);
   const nowhere = { run: null, snapshot: null, view };
+  // What is no text at all is the name of nothing.
+  if (!parts.every(isText)) return { page: "missing", ...nowhere };
   if (parts.length === 0) return { page: "runs", ...nowhere };
   if (parts[0] !== "runs" || parts.length > 4) return { page: "missing", ...nowhere };
   if (parts.length === 1) return { page: "runs", ...nowhere };
@@ -33,6 +35,17 @@ export function placeOf(pathname, search) {
       return { page: parts[2], run, snapshot: null, view };
     default:
       return { page: "missing", run, snapshot: null, view };
+  }
+}
+
+/** @param {string} part of an address */
+function isText(part) {
+  try {
+    decodeURIComponent(part);
+    return true;
+  } catch (error) {
+    if (error instanceof URIError) return false;
+    throw error;
   }
 }
 
