@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { explorerFromQuery, queryFromExplorer, shifted, zoomed } from "../../vramscope_frontend/js/snapshots/explorer-view.js";
+import { explorerFromQuery, queryFromExplorer, shifted, withinShown, withinWhole, zoomed } from "../../vramscope_frontend/js/snapshots/explorer-view.js";
 
 test("a view survives its address", () => {
   /** @type {import("../../vramscope_frontend/js/snapshots/explorer-view.js").ExplorerView} */
@@ -22,4 +22,9 @@ test("zooming stays within the recording and keeps what is under the pointer", (
   assert.deepEqual(zoomed([500, 520], 0.1, 510, [0, 1000], 10), [505, 515]);
   assert.deepEqual(shifted([900, 1000], 500, [0, 1000]), [900, 1000]);
   assert.deepEqual(shifted([100, 200], -500, [0, 1000]), [0, 100]);
+});
+
+test("a cursor and a range that the recording does not show are not taken as they are", () => {
+  assert.deepEqual([withinShown(3, [5, 7, 9]), withinShown(8, [5, 7, 9]), withinShown(99, [5, 7, 9]), withinShown(3, [])], [5, 8, 9, 3]);
+  assert.deepEqual([withinWhole([5, 10], [100, 200]), withinWhole([50, 150], [100, 200]), withinWhole(null, [100, 200])], [null, [100, 150], null]);
 });

@@ -1,6 +1,7 @@
 // One stored snapshot as its page reads it: what is known of it, the timeline of a window, a moment.
 
 import { api } from "../api.js";
+import { withinWhole } from "../snapshots/explorer-view.js";
 import { firstRange } from "../snapshots/recording-steps.js";
 
 /** @typedef {import("../messages.js").RecordingTimeline} RecordingTimeline */
@@ -47,7 +48,7 @@ export class Recording {
    * @returns {[number, number]}
    */
   rangeOf(view) {
-    return view.range ?? this.first ?? this.whole;
+    return withinWhole(view.range, this.whole) ?? this.first ?? this.whole;
   }
 
   /**

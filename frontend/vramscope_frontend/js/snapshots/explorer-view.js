@@ -58,6 +58,26 @@ function numberOf(query, name) {
 }
 
 /**
+ * The moment of a cursor, or the nearest that is shown.
+ * @param {number} at
+ * @param {number[]} moments rising
+ */
+export function withinShown(at, moments) {
+  return moments.length === 0 ? at : Math.min(Math.max(at, moments[0]), moments[moments.length - 1]);
+}
+
+/**
+ * What of a range lies in the recording; null where nothing does.
+ * @param {[number, number] | null} range
+ * @param {[number, number]} whole
+ * @returns {[number, number] | null}
+ */
+export function withinWhole(range, whole) {
+  if (!range || range[1] <= whole[0] || range[0] >= whole[1]) return null;
+  return [Math.max(range[0], whole[0]), Math.min(range[1], whole[1])];
+}
+
+/**
  * A range around a place, within the recording, and never narrower than a few events.
  * @param {[number, number]} range
  * @param {number} factor

@@ -5,7 +5,7 @@ import { Recording } from "../data/recording.js";
 import { el } from "../dom.js";
 import { known, plural, sizeText } from "../format.js";
 import { momentSecond, momentSentence } from "../snapshots/moment-verdict.js";
-import { explorerFromQuery, queryFromExplorer, shifted, zoomed } from "../snapshots/explorer-view.js";
+import { explorerFromQuery, queryFromExplorer, shifted, withinShown, zoomed } from "../snapshots/explorer-view.js";
 import { highestIn, indexOfMoment, lastBefore, stepIndexAt, stepRange } from "../snapshots/recording-steps.js";
 import { stateText } from "../snapshots/snapshot-words.js";
 import { GrowthPanel } from "./growth-panel.js";
@@ -96,7 +96,10 @@ export class Snapshot {
   }
 
   get cursorMoment() {
-    return this.view.at ?? this.timeline?.window_peak ?? this.facts?.peak ?? -1;
+    const { timeline } = this;
+    if (this.view.at === null) return timeline?.window_peak ?? this.facts?.peak ?? -1;
+    // What is read at the cursor, in words, in rows and in the tree, is of one moment: one that is shown.
+    return timeline?.has_history ? withinShown(this.view.at, timeline.moments) : this.view.at;
   }
 
   get cursorIndex() {
@@ -109,12 +112,13 @@ export class Snapshot {
 
   /** @returns {import("../verdict.js").Verdict | null} */
   get verdict() {
-    const { info, moment, error } = this;
+    const { info, moment, error, momentError } = this;
     if (info && info.state !== "complete") {
       const isComing = info.state === "receiving";
       return { severity: isComing ? "quiet" : "warn", key: `snapshot-${info.state}`, sentence: isComing ? "This snapshot is still arriving." : "This snapshot did not arrive whole.", second: isComing ? `${sizeText(info.received_bytes)} of it are here${known(info.wire_bytes) ? `, of ${sizeText(info.wire_bytes)}` : ""}.` : (stateText(info) ?? "") };
     }
-    if (error) return { severity: "warn", key: "snapshot-error", sentence: error instanceof ApiError && error.status === 404 ? "There is no such snapshot." : "This snapshot cannot be opened.", second: error.message };
+    if (error) return { severity: "warn", key: "snapshot-error", sentence: !info && error instanceof ApiError && error.status === 404 ? "There is no such snapshot." : "This snapshot cannot be opened.", second: error.message };
+    if (!moment && momentError) return { severity: "warn", key: "snapshot-error", sentence: "This moment cannot be read.", second: momentError.message };
     if (!info || !moment) return { severity: "quiet", key: "snapshot-opening", sentence: "Opening the snapshot…", second: "It is read once; what is asked about it then comes at once." };
     return { severity: "info", key: `snapshot-${moment.moment}`, sentence: momentSentence(moment), second: momentSecond(info, moment, this.shownText()) };
   }
