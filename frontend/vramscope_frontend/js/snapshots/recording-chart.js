@@ -7,7 +7,7 @@ import { baseLayout, readTokens, STATIC } from "../charts/theme.js";
 import { niceStep, sizeTicks } from "../charts/ticks.js";
 import { el } from "../dom.js";
 import { count, exactBytes, GIB, MIB, sizeText } from "../format.js";
-import { layerColours, layerOrder } from "./layer-colours.js";
+import { groupText, layerColours, layerOrder } from "./layer-colours.js";
 import { lastBefore, stepText } from "./recording-steps.js";
 
 /** @typedef {import("../messages.js").RecordingTimeline} RecordingTimeline */
@@ -211,7 +211,7 @@ export class RecordingChart {
     for (const i of layerOrder(timeline.groups, timeline.bytes)) {
       held = timeline.bytes[i][index];
       if (height_bytes < below + held) {
-        name = timeline.groups[i].label;
+        name = groupText(timeline.groups[i], timeline.by);
         break;
       }
       below += held;
@@ -269,5 +269,5 @@ function chartSummary({ timeline, range, origin }) {
   const highest = Math.max(...timeline.total);
   const at = timeline.x[timeline.total.indexOf(highest)];
   const span = timeline.unit === "us" ? `${((range[1] - range[0]) / 1000).toFixed(1)} ms` : `${count(range[1] - range[0])} events`;
-  return `Live memory over ${span}, highest ${sizeText(highest, 2)} at ${placeText(at, origin, timeline.unit)}; largest layers: ${timeline.groups.slice(0, 3).map((group) => group.label).join("; ")}. The table beside it holds the values at the cursor.`;
+  return `Live memory over ${span}, highest ${sizeText(highest, 2)} at ${placeText(at, origin, timeline.unit)}; largest layers: ${timeline.groups.slice(0, 3).map((group) => groupText(group, timeline.by)).join("; ")}. The table beside it holds the values at the cursor.`;
 }
