@@ -81,6 +81,13 @@ export class GrowthPanel {
     if (!this.element.hidden && [this.from.value, this.to.value].some((value) => value.endsWith("@cursor"))) void this.load();
   }
 
+  /** What is compared is of the device that is shown: its own moments, anew. */
+  deviceChanged() {
+    if (this.element.hidden) return;
+    delete this.from.dataset.chosen;
+    void this.start();
+  }
+
   async load() {
     if (!this.from.value || !this.to.value) return;
     this.aborting.abort();

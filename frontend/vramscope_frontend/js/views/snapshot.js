@@ -193,7 +193,7 @@ export class Snapshot {
     this.view = { ...this.view, device, range: null, at: null };
     this.page.app.router.note(queryFromExplorer(this.view));
     this.before = [];
-    this.reload();
+    void this.open().then(() => this.growth.deviceChanged());
   }
 
   /** @param {number} x */
