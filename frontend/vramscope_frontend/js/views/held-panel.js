@@ -126,7 +126,7 @@ export class HeldPanel {
   /** @param {MomentPayload} moment */
   showTable(moment) {
     const wanted = this.search.value.trim().toLowerCase();
-    fillWhenChanged(this.table, [moment.moment, moment.folded, this.order, wanted].join("/"), () => {
+    fillWhenChanged(this.table, [moment.device, moment.moment, moment.folded, this.order, wanted].join("/"), () => {
       const unit = tableUnit(moment.live_bytes);
       const rows = moment.by_stack.filter((held) => !wanted || held.label.toLowerCase().includes(wanted) || held.file.toLowerCase().includes(wanted));
       const order = this.order;
