@@ -66,7 +66,7 @@ export class Commands {
     const offered = CATALOGUE.filter((entry) => entry.menu !== null);
     const reasons = offered.map((entry) => reasonNotToAct({ run, link: this.page.app.link, scopes: this.page.app.scopes, command: entry.name, needsControl: entry.needsControl }));
     fillWhenChanged(this.form, reasons.join("/"), () => [
-      el("ul", { class: "todo" }, ...offered.flatMap((entry, i) => [el("li", {}, el("span", {}), el("span", { class: "what" }, entry.title), el("button", { class: "button", type: "button", disabled: reasons[i] !== null, title: reasons[i], click: () => this.page.openCommand(entry.name) }, entry.dryRun ? "Dry run…" : entry.needsControl ? "Run…" : "Ask…"), el("p", {}, reasons[i] ?? entry.summary))])),
+      el("ul", { class: "todo" }, ...offered.flatMap((entry, i) => [el("li", {}, el("span", {}), el("span", { class: "what", id: `command-${entry.name}` }, entry.title), el("button", { class: "button", type: "button", "aria-describedby": `command-${entry.name}`, disabled: reasons[i] !== null, title: reasons[i], click: () => this.page.openCommand(entry.name) }, entry.dryRun ? "Dry run…" : entry.needsControl ? "Run…" : "Ask…"), el("p", {}, reasons[i] ?? entry.summary))])),
     ]);
   }
 
