@@ -38,6 +38,8 @@ def attach(
     outbox_bytes: int | str | None = None,
     spool_bytes: int | str | None = None,
     spool_dir: str | None = None,
+    snapshot_bytes: int | str | None = None,
+    history_rule: str | None = None,
     exit_timeout_s: float | None = None,
     local_server: bool | None = None,
 ) -> Session:
@@ -62,6 +64,8 @@ def attach(
         outbox_bytes: memory for what is not delivered yet.
         spool_bytes: disk for what does not fit there; 0 is none.
         spool_dir: folder for that.
+        snapshot_bytes: disk, in the same folder, for snapshots that are not delivered yet.
+        history_rule: when to record the history without being asked, such as ``"above 90%"``.
         exit_timeout_s: how long the end of the process may wait for delivery.
         local_server: whether a local server may be started.
     """
@@ -85,6 +89,8 @@ def attach(
             outbox_bytes=outbox_bytes,
             spool_bytes=spool_bytes,
             spool_dir=spool_dir,
+            snapshot_bytes=snapshot_bytes,
+            history_rule=history_rule,
             exit_timeout_s=exit_timeout_s,
             local_server=local_server,
         )

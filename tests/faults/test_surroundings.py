@@ -34,7 +34,7 @@ while not os.path.exists("served") and time.monotonic() < deadline:
     time.sleep(0.05)
 time.sleep(1)
 """
-TINY = ("--outbox-bytes", "16KiB", "--spool-bytes", "16KiB")
+TINY = ("--outbox-bytes", "32KiB", "--spool-bytes", "32KiB")
 
 
 def test_no_torch(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class FakeBackend:
         calls = (self._stats, lambda index: self.calls.append(("reset", index)), self._index)
         for function, call in zip(own_names if own else shared, calls, strict=True):
             setattr(torch._C, function, call)
-        torch._C._accelerator_getAccelerator = lambda: SimpleNamespace(type=name)
+        torch._C._get_privateuse1_backend_name = lambda: name
         torch._C._accelerator_isAllocatorInitialized = lambda: self.is_up
         torch._C._accelerator_emptyCache = lambda: self.calls.append("empty_cache")
         if own:

@@ -51,7 +51,7 @@ OTHER = Backend(
 )
 """Whatever ``torch.accelerator`` names, 2.9 and newer."""
 
-_HAVE_OWN_CLASS = ("cuda", "mps", "cpu")
+_NO_OTHERS = ("privateuseone", "cuda", "mps", "cpu")
 
 
 class AcceleratorDevice:
@@ -178,14 +178,15 @@ class AcceleratorDevice:
         return "" if stats is None else "\n".join(f"{k}: {v}" for k, v in flatten(stats).items())
 
     def _is_other_up(self, c_module: Any) -> bool:
-        """Also learns the name of the backend, which only PyTorch knows."""
-        accelerator_of = getattr(c_module, "_accelerator_getAccelerator", None)
+        """Also learns the name of the backend, which registers itself with PyTorch."""
+        # Not by _accelerator_getAccelerator: a build with CUDA counts its devices for the answer,
+        # which starts the driver.
+        name_of = getattr(c_module, "_get_privateuse1_backend_name", None)
         is_up = getattr(c_module, "_accelerator_isAllocatorInitialized", None)
-        if accelerator_of is None or is_up is None:
+        if name_of is None or is_up is None:
             return False
-        accelerator = accelerator_of()
-        name = getattr(accelerator, "type", "cpu")
-        if name in (*_HAVE_OWN_CLASS, XPU.name, MTIA.name) or not is_up():
+        name = str(name_of())
+        if name in (*_NO_OTHERS, XPU.name, MTIA.name) or not is_up():
             return False
         self._backend = self._backend._replace(name=name)
         self._info = self._told = DeviceInfo(self._info.index, name, backend=name)

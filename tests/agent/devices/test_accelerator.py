@@ -29,7 +29,7 @@ class Rig:
 
 
 @pytest.fixture(
-    params=[(XPU, "xpu", True), (XPU, "xpu", False), (MTIA, "mtia", True), (OTHER, "hpu", False)],
+    params=[(XPU, "xpu", True), (XPU, "xpu", False), (MTIA, "mtia", True), (OTHER, "npu", False)],
     ids=["xpu", "xpu by torch.accelerator", "mtia", "another"],
 )
 def rig(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Rig:
