@@ -100,7 +100,8 @@ def test_blocks_of_a_running_job_are_shown_picked_and_asked_for(
     age = block.get_by_text(re.compile(r" steps? · "))
     for _ in range(2):
         expect(age).not_to_have_text(age.inner_text())
-    assert handle is not None and handle.evaluate("link => link.isConnected")
+    assert handle is not None
+    assert handle.evaluate("link => link.isConnected")
     page.keyboard.press("Escape")
     expect(block).to_contain_text("Pick a block in the map")
 

@@ -209,6 +209,8 @@ def test_compiled_code_is_not_compiled_again_because_of_the_hooks() -> None:
 class Averaging(nn.Module):  # type: ignore[misc, name-defined]  # torch is untyped here
     """Assigns a buffer in its forward, which has PyTorch call the registration hooks."""
 
+    average: Any
+
     def __init__(self) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType] - torch is untyped here
         self.register_buffer("average", torch.zeros(2))
