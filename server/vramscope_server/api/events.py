@@ -6,7 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from vramscope_protocol.integers import MAX_INT64
 from vramscope_server.api.access import Server, Viewer, computed_response, run_id_of
+from vramscope_server.api.query import Int64Bound
 from vramscope_server.store import events
 from vramscope_server.store.events import EventFilter
 
@@ -18,12 +20,14 @@ async def list_events(
     run: str,
     server: Server,
     _caller: Viewer,
-    start_ns: int | None = None,
-    end_ns: int | None = None,
+    start_ns: Int64Bound = None,
+    end_ns: Int64Bound = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     kind: str | None = None,
     without: Annotated[str | None, Query(description="kind that is left out")] = None,
-    rank: Annotated[int | None, Query(ge=0, description="of this rank, or of none")] = None,
+    rank: Annotated[
+        int | None, Query(ge=0, le=MAX_INT64, description="of this rank, or of none")
+    ] = None,
 ) -> Response:
     """The last ``limit`` events of the range, oldest first."""
     chosen = EventFilter(start_ns, end_ns, kind, without, rank)

@@ -16,6 +16,7 @@ from vramscope_server.api.access import (
     json_response,
     run_id_of,
 )
+from vramscope_server.api.query import Int64Bound, RankNumber
 
 router = APIRouter(tags=["series"])
 
@@ -29,9 +30,9 @@ async def get_series(
     server: Server,
     _caller: Viewer,
     fields: Annotated[str, Query(description="names of series, separated by commas")],
-    rank: Annotated[int, Query(ge=0)] = 0,
-    start_ns: int | None = None,
-    end_ns: int | None = None,
+    rank: RankNumber = 0,
+    start_ns: Int64Bound = None,
+    end_ns: Int64Bound = None,
     points: Annotated[int, Query(ge=1, le=MAX_POINTS)] = 2000,
 ) -> Response:
     """Minimum, mean and maximum per point; ``resolution_ms`` 0 means raw samples."""

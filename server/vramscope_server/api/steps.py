@@ -13,6 +13,7 @@ from vramscope_server.api.access import (
     field_names,
     run_id_of,
 )
+from vramscope_server.api.query import Int64Bound, RankNumber
 from vramscope_server.api.series import MAX_POINTS
 
 router = APIRouter(tags=["steps"])
@@ -23,9 +24,9 @@ async def get_steps(
     run: str,
     server: Server,
     _caller: Viewer,
-    rank: Annotated[int, Query(ge=0)] = 0,
-    start: Annotated[int | None, Query(description="first step")] = None,
-    end: Annotated[int | None, Query(description="last step, included")] = None,
+    rank: RankNumber = 0,
+    start: Annotated[Int64Bound, Query(description="first step")] = None,
+    end: Annotated[Int64Bound, Query(description="last step, included")] = None,
     fields: str | None = None,
     points: Annotated[int | None, Query(ge=1, le=MAX_POINTS)] = None,
     life: Annotated[int | None, Query(ge=0, description="only this life of the rank")] = None,
