@@ -27,3 +27,5 @@ def emulate() -> Iterator[Callable[..., Emulation]]:
     yield start
     for emulation in reversed(started):
         emulation.stop()
+        # A mode of the test's own may have been on top of it then: off for the tests that follow.
+        emulation.__dict__["_mode"].leave()

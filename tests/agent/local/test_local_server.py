@@ -95,7 +95,7 @@ def test_one_is_started_detached_and_found_again(
     assert host.find() == server
     assert len(host.starts) == 1
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)  # the job finds no child that it did not start
+        os.waitpid(server.pid, os.WNOHANG)  # the job finds no child that it did not start
 
 
 def test_ranks_that_come_together_start_one(host: Host) -> None:
