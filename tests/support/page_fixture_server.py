@@ -54,6 +54,7 @@ class PageFixtureServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
+        self._socket.listen()  # uvicorn does so after the application is ready, which is too late
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._server = uvicorn.Server(
             uvicorn.Config(

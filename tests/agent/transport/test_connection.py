@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -65,9 +65,10 @@ class Line:
         self.closed.set()
 
     def introduce(self) -> None:
-        """Say who is there."""
-        for frame in self.session.opening_frames():
-            self.connection.send(frame)
+        """Say who is there; a server that refuses may close before it has heard all."""
+        with suppress(ConnectionClosed):
+            for frame in self.session.opening_frames():
+                self.connection.send(frame)
 
     def wait_for(self, kind: type[ServerMessage]) -> None:
         with self.came:
