@@ -3,9 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Severity = Literal["info", "warning", "critical"]
+Stage = Literal["suspected", "confirmed"]
+
+KINDS: Final = (
+    "leak",
+    "cycle_growth",
+    "retained_exception",
+    "retention",
+    "fragmentation",
+    "thrash",
+    "oom",
+    "near_oom",
+    "non_torch_memory",
+    "other_process",
+    "pinned_growth",
+    "host_growth",
+    "rank_imbalance",
+    "oversized_cache",
+    "first_step_state",
+    "recording_overhead",
+    "agent_degraded",
+)
+"""Every kind of finding. ``retention`` is memory that is kept and does not grow any more, or that
+goes back by itself: a peak of an evaluation, a model that was meant to be gone."""
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A line behind a finding, with what it keeps and who holds it."""
+
+    file: str = ""
+    line: int = 0
+    """0: not known."""
+    function: str = ""
+    bytes: int | None = None
+    bytes_per_step: float | None = None
+    tensors: tuple[str, ...] = ()
+    """What is kept, as a person would say it: ``float32[512, 1024]``."""
+    held_by: tuple[str, ...] = ()
+    """From the tensor to a name that a person knows: ``list``, ``Trainer.results['acc']``."""
 
 
 @dataclass(frozen=True)
@@ -13,9 +52,17 @@ class Remedy:
     """Something that would help."""
 
     action: str
+    """What to do, in the imperative and in a few words."""
     why: str
+    """What it gains and what it does not, in one sentence."""
     predicted_bytes: int | None = None
     """What it would free, where that can be told."""
+    cost: str = ""
+    """What it costs: "about 30 % of the step time"; empty: nothing, or not known."""
+    fix: str = ""
+    """Text to copy: a line of code, an environment variable."""
+    command: str = ""
+    """The command that does it, by its name; empty if there is none."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +72,21 @@ class Finding:
     kind: str
     severity: Severity
     summary: str
-    """One sentence for a person."""
+    """One sentence for a person, at most 110 characters: cause, amount, place, time."""
     evidence: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The numbers behind it, by name."""
+    """The numbers behind it, by name. Plain JSON values."""
     confidence: float = 1.0
-    culprits: tuple[dict[str, Any], ...] = ()
-    """Lines, tensors and holders behind it, where they are known."""
+    culprits: tuple[Culprit, ...] = ()
+    """Lines, tensors and holders behind it, the largest first, where they are known."""
     remedies: tuple[Remedy, ...] = ()
+    """What would help, the most effective first."""
+    detail: str = ""
+    """The second sentence: since when, by what evidence, what to do."""
+    subject: str = ""
+    """Tells findings of one kind apart: a line, a pid. The same subject is the same finding."""
+    stage: Stage = "confirmed"
+    """``suspected`` while it is being made sure of."""
+    ranks: tuple[int, ...] = ()
+    """The ranks it is about; empty is the one that it was reported of."""
+    since_step: int | None = None
+    """The step at which it began."""

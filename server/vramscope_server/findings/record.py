@@ -73,6 +73,6 @@ def _data(finding: Finding) -> dict[str, Any]:
     return {
         "evidence": finding.evidence,
         "confidence": finding.confidence,
-        "culprits": list(finding.culprits),
+        "culprits": [asdict(culprit) for culprit in finding.culprits],
         "remedies": [asdict(remedy) for remedy in finding.remedies],
     }

@@ -30,7 +30,14 @@ def test_what_the_api_has() -> None:
         "evidence": {"rate_hz": 4.0},
         "culprits": [],
         "remedies": [
-            {"action": "raise cost_budget", "why": "the rate is lowered", "predicted_bytes": None}
+            {
+                "action": "raise cost_budget",
+                "why": "the rate is lowered",
+                "predicted_bytes": None,
+                "cost": "",
+                "fix": "",
+                "command": "",
+            }
         ],
         "opened_ns": 17,
         "resolved_ns": None,

@@ -1,0 +1,106 @@
+"""Everything that is known of a run at one time: what its judges may read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from vramscope_analysis.evidence.columns import NO_ROWS, Rows
+from vramscope_analysis.evidence.growth_report import GrowthReport
+from vramscope_analysis.evidence.oom_report import OomReport
+
+RunState = Literal["live", "ended", "lost"]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A phase of the job that lasted: an evaluation, a checkpoint, one that the user named.
+
+    Args:
+        name: ``eval``, ``checkpoint``, ...; never forward, backward or optimizer.
+        start_ns, end_ns: from when until when; ``end_ns`` is None while it lasts.
+        step: steps that were over when it began.
+        peak_bytes: the highest of allocated memory in it, where it is known.
+    """
+
+    name: str
+    start_ns: int
+    end_ns: int | None
+    step: int | None
+    peak_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Happening:
+    """An event as the agent told it: ``kind`` and ``data`` are those of the message."""
+
+    time_ns: int
+    kind: str
+    step: int | None = None
+    text: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, eq=False)
+class RankEvidence:
+    """One process of the run, in its present life.
+
+    Args:
+        rank: its number.
+        steps: one row a step, oldest first; what is long ago may be missing.
+        samples: of the last minutes, finely or at least once a second, oldest first.
+        stretches: evaluations, checkpoints and phases of the user, oldest first.
+        events: everything else that happened, oldest first.
+        total_bytes: size of the device.
+        limit_bytes: the process's own cap below that; None is none.
+        settings: the allocator's settings as one string; None is not known.
+        processes: what processes hold of the device: ``pid``, ``command``, ``bytes``, ``own``.
+        outside: what this process holds beside PyTorch's allocator: ``name``, ``bytes``.
+        growth: the newest answer to the question what grows here.
+        ooms: reports of running out of memory, oldest first.
+        map: the newest look at the segments: ``largest_free_bytes``, ``free_bytes``, ...
+    """
+
+    rank: int
+    host: str = ""
+    steps: Rows = NO_ROWS
+    samples: Rows = NO_ROWS
+    stretches: tuple[Stretch, ...] = ()
+    events: tuple[Happening, ...] = ()
+    total_bytes: int | None = None
+    limit_bytes: int | None = None
+    device_name: str = ""
+    torch_version: str = ""
+    settings: str | None = None
+    processes: tuple[Mapping[str, Any], ...] = ()
+    outside: tuple[Mapping[str, Any], ...] = ()
+    growth: GrowthReport | None = None
+    ooms: tuple[OomReport, ...] = ()
+    map: Mapping[str, Any] | None = None
+
+    @property
+    def own_limit_bytes(self) -> int | None:
+        """What the process may have at most: its cap, else the device."""
+        return self.total_bytes if self.limit_bytes is None else self.limit_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class RunEvidence:
+    """A run with its ranks.
+
+    Args:
+        run_id: the run.
+        now_ns: the time that it is judged for; nothing in it is newer.
+        state: whether it goes on.
+        ranks: by number, those that have sent anything.
+        world_size: how many there should be.
+        emulated: whether its device is the allocator's model.
+    """
+
+    run_id: str
+    now_ns: int
+    state: RunState = "live"
+    ranks: tuple[RankEvidence, ...] = ()
+    world_size: int = 1
+    emulated: bool = False
