@@ -1,0 +1,61 @@
+"""Everything that is wrong with a run: all judges, asked one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.leak import leak
+from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
+
+SEVERITIES: Final = ("info", "warning", "critical")
+
+
+@dataclass(frozen=True)
+class RankJudge:
+    """A judge of one rank at a time; a name for when it fails."""
+
+    judge: Callable[[RankEvidence], list[Finding]]
+
+
+@dataclass(frozen=True)
+class RunJudge:
+    """A judge of all ranks together."""
+
+    judge: Callable[[RunEvidence], list[Finding]]
+
+
+JUDGES: tuple[RankJudge | RunJudge, ...] = (RankJudge(leak),)
+"""One line a judge."""
+
+
+def diagnose(run: RunEvidence) -> list[Finding]:
+    """What is wrong with a run now, the most urgent first.
+
+    A finding of one rank names it in ``ranks``.
+
+    Args:
+        run: what is known of it; nothing is remembered between two calls.
+    """
+    findings: list[Finding] = []
+    for judge in JUDGES:
+        if isinstance(judge, RunJudge):
+            findings += judge.judge(run)
+            continue
+        for rank in run.ranks:
+            findings += [_of_rank(finding, rank.rank) for finding in judge.judge(rank)]
+    return sorted(findings, key=_urgency)
+
+
+def _of_rank(finding: Finding, rank: int) -> Finding:
+    return finding if finding.ranks else replace(finding, ranks=(rank,))
+
+
+def _urgency(finding: Finding) -> tuple[int, bool, float]:
+    return (
+        -SEVERITIES.index(finding.severity),
+        finding.stage == "suspected",
+        -finding.confidence,
+    )
