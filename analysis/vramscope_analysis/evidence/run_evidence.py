@@ -9,6 +9,7 @@ from typing import Any, Literal
 from vramscope_analysis.evidence.columns import NO_ROWS, Rows
 from vramscope_analysis.evidence.growth_report import GrowthReport
 from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_analysis.evidence.settings_trial import SettingsTrial
 
 RunState = Literal["live", "ended", "lost"]
 
@@ -60,6 +61,7 @@ class RankEvidence:
         growth: the newest answer to the question what grows here.
         ooms: reports of running out of memory, oldest first.
         map: the newest look at the segments: ``largest_free_bytes``, ``free_bytes``, ...
+        trials: what the newest recorded window says of other settings, the best first.
     """
 
     rank: int
@@ -78,6 +80,7 @@ class RankEvidence:
     growth: GrowthReport | None = None
     ooms: tuple[OomReport, ...] = ()
     map: Mapping[str, Any] | None = None
+    trials: tuple[SettingsTrial, ...] = ()
 
     @property
     def own_limit_bytes(self) -> int | None:
