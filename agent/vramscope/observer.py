@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from vramscope.collectors.allocator import AllocatorCounters
+from vramscope.collectors.allocator_settings import AllocatorSettings
 from vramscope.collectors.amd_smi import AmdSmiLibrary, AmdSmiMonitor
 from vramscope.collectors.device_processes import DeviceProcesses
 from vramscope.collectors.driver import Driver
@@ -201,6 +202,9 @@ class Observer:
         outside = Outside(
             listing, clock=clock, emit=outbox.put, current_step=lambda: self._steps.step
         )
+        self._settings = AllocatorSettings(
+            clock, outbox.put, lambda: self._steps.step, emulated=config.emulate
+        )
         self._sampler = Sampler(
             self._device,
             counters,
@@ -212,6 +216,7 @@ class Observer:
             collectors=(
                 HostCollector(clock, self_cost.released),
                 self._garbage,
+                self._settings,
                 self._map,
                 *([] if self._further is None else [self._further]),
             ),
@@ -241,6 +246,7 @@ class Observer:
         if self._peaks is not None:
             self._peaks.remove()
         self._garbage.remove()
+        self._settings.remove()
         has_ended = self._sampler.stop(timeout_s)
         if has_ended:
             with guarded("phases"):
@@ -304,6 +310,7 @@ class Observer:
         if self._peaks is not None:
             self._peaks.forget_after_fork()
         self._garbage.forget_after_fork()
+        self._settings.forget_after_fork()
         self._history.forget_after_fork()
 
     def remove_files(self) -> None:

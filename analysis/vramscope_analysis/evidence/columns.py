@@ -55,5 +55,13 @@ class Rows:
             None if self.number is None else self.number[:row],
         )
 
+    def after(self, row: int) -> Rows:
+        """The rows from ``row`` on; a negative one counts from the end."""
+        return Rows(
+            self.time_ns[row:],
+            {name: column[row:] for name, column in self.columns.items()},
+            None if self.number is None else self.number[row:],
+        )
+
 
 NO_ROWS: Final = Rows(np.zeros(0, np.int64), {}, np.zeros(0, np.int64))

@@ -30,3 +30,10 @@ def test_before_shows_what_was_known_then() -> None:
     assert (len(early), early.last("a")) == (2, 5)
     assert early.number is not None
     assert early.number.tolist() == [10, 11]
+
+
+def test_after_leaves_out_what_came_first() -> None:
+    late = rows().after(-1)
+    assert (len(late), late.last("a")) == (1, 7)
+    assert late.number is not None
+    assert late.number.tolist() == [12]
