@@ -59,7 +59,7 @@ def test_a_life_from_attach_to_goodbye(server: FakeServer, tmp_path: Path) -> No
 def test_a_detach_is_no_exit(server: FakeServer, tmp_path: Path) -> None:
     agent = make(server.url, tmp_path)
     agent.start()
-    assert agent.stop(timeout_s=5)
+    assert agent.stop(timeout_s=20)
     goodbye = server.goodbye
     assert goodbye is not None
     assert (goodbye.reason, goodbye.exit_code) == ("detach", None)
@@ -70,7 +70,7 @@ def test_the_dashboard_is_named_without_the_token_that_was_given(
 ) -> None:
     agent = make(server.url, tmp_path)
     agent.start()
-    agent.stop(timeout_s=5)
+    agent.stop(timeout_s=20)
     assert capfd.readouterr().err == f"vramscope: dashboard: {server.url}\n"
 
 
@@ -89,7 +89,7 @@ def test_a_notebook_that_saves_the_line_gets_no_token(
         target = agent.wait_for_server(20)
         assert target is not None
         assert server.token in str(agent.page_url())
-        agent.stop(timeout_s=5)
+        agent.stop(timeout_s=20)
     assert f"dashboard: {server.url}; %load_ext vramscope" in written.getvalue()
     assert server.token not in written.getvalue()
 
@@ -105,7 +105,7 @@ def test_a_notebook_that_shows_the_page_gets_no_line(
     agent = make(server.url, tmp_path)
     agent.start()
     assert agent.wait_for_server(20) is not None
-    agent.stop(timeout_s=5)
+    agent.stop(timeout_s=20)
     assert capfd.readouterr().err == ""
 
 
@@ -116,7 +116,7 @@ def test_a_command_reaches_the_observer(server: FakeServer, tmp_path: Path) -> N
     server.send(Command("c1", "stats"))
     observer: Any = agent.observer
     wait_until(lambda: observer.submitted, "the command")
-    agent.stop(timeout_s=5)
+    agent.stop(timeout_s=20)
     assert observer.submitted == [Command("c1", "stats")]
 
 
@@ -125,7 +125,7 @@ def test_another_device_than_expected_is_told(server: FakeServer, tmp_path: Path
     agent.start()
     observer: Any = agent.observer
     observer.on_device_change(DeviceInfo(1, "NVIDIA H200", "GPU-1", 5))
-    agent.stop(timeout_s=5)
+    agent.stop(timeout_s=20)
     (event,) = [e for e in server.of_type(Event) if e.kind == "device"]
     assert event.data["device"]["name"] == "NVIDIA H200"
     assert event.data["software"]["torch"] == "2.9"
@@ -145,7 +145,7 @@ def test_what_becomes_known_later_is_registered_on_a_new_connection(
     observer.torch = "not so soon again"
     observer.offer_status(AgentStatus(1.0, 0.0))
     agent.outbox.put(Event(0, 1, "afterwards"))
-    assert agent.stop(timeout_s=5)
+    assert agent.stop(timeout_s=20)
     first, second = server.of_type(Register)
     assert first.stream == second.stream
     assert second.rank.software["torch"] == "2.9.1+cu130"
@@ -215,5 +215,5 @@ def test_a_forked_child_has_no_agent_and_leaves_the_parents_alone(
     assert os.waitpid(pid, 0)[1] == 0
     agent.outbox.put(Event(0, 1, "after the fork"))
     server.wait_for(lambda s: "after the fork" in kinds(s))
-    assert agent.stop(timeout_s=5)
+    assert agent.stop(timeout_s=20)
     assert server.connections == 1

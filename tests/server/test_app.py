@@ -63,7 +63,7 @@ def test_the_stages_of_the_end_come_in_their_order_and_once(
 
 def test_new_peers_are_refused_while_it_ends(server: ServerApp) -> None:
     async def shut_down() -> None:
-        await asyncio.wait_for(server.context.live.shut_down(), 5)
+        await asyncio.wait_for(server.context.live.shut_down(), 30)
 
     portal = server.client.portal
     assert portal is not None

@@ -224,7 +224,7 @@ def test_a_put_while_the_lock_is_held_by_its_own_thread_returns(tmp_path: Path) 
         done.set()
 
     threading.Thread(target=put_under_lock, daemon=True).start()
-    assert done.wait(5)
+    assert done.wait(20)
     assert outbox.wakeup.wait(0)
     assert seqs(take_all(outbox)) == [1]
 

@@ -28,5 +28,5 @@ def test_a_set_ends_a_wait_of_another_thread() -> None:
     thread = threading.Thread(target=wait)
     thread.start()
     wakeup.set()
-    assert woken.wait(5)
+    assert woken.wait(20)
     thread.join()

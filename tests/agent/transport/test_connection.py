@@ -99,7 +99,7 @@ def test_what_the_server_sends_comes_in_order_and_what_is_sent_arrives(server: F
 def test_leaving_closes_and_ends_its_threads(server: FakeServer) -> None:
     with line_to(server) as line:
         line.wait_for(Welcome)
-    assert line.closed.wait(5)
+    assert line.closed.wait(20)
     assert line.connection.is_closed
     assert [t for t in threading.enumerate() if t.name == "vramscope-receiver"] == []
     with pytest.raises(ConnectionClosed):
@@ -175,7 +175,7 @@ def test_aborting_frees_a_thread_that_is_stuck_in_a_write() -> None:
         assert freed.is_set()
         thread.join(5)
         line.connection.abort()  # it is over: harmless
-        assert line.closed.wait(5)
+        assert line.closed.wait(20)
 
 
 def test_a_write_to_a_server_that_does_not_read_ends_in_time() -> None:

@@ -114,7 +114,7 @@ def test_stopping_does_not_wait_for_a_dead_database(
         monkeypatch.setattr(store, "write", refuse)
         ledger.start()
         ledger.note(make_command())
-        await asyncio.wait_for(ledger.stop(), 5)
-        await asyncio.wait_for(ledger.stop(), 5)
+        await asyncio.wait_for(ledger.stop(), 30)
+        await asyncio.wait_for(ledger.stop(), 30)
 
     asyncio.run(scenario())
