@@ -24,6 +24,8 @@ MAX_TABLES: Final = 64
 MAX_BATCH_ROWS: Final = 8192
 MAX_SNAPSHOT_CHUNK_BYTES: Final = 256 << 10
 MAX_SNAPSHOT_STEPS: Final = 4096
+MAX_OOM_BYTES: Final = 4 << 20
+"""A report of a time out of memory is no larger."""
 
 _encoder = msgspec.msgpack.Encoder()
 _json_encoder = msgspec.json.Encoder()
@@ -49,6 +51,7 @@ _AGENT_TAGS = frozenset(
         "agent_status",
         "snapshot_begin",
         "snapshot_chunk",
+        "oom_begin",
         "map_frame",
         "goodbye",
     }

@@ -77,6 +77,13 @@ class ProfileModulesParams(Struct, forbid_unknown_fields=True):
     """Optimizer steps."""
 
 
+class OomReportParams(Struct, forbid_unknown_fields=True):
+    """What a report that was asked for belongs to."""
+
+    linked_to: Annotated[str, Meta(max_length=128)] = ""
+    """Id of the report of a rank that ran out of memory."""
+
+
 class CommandSpec(Struct, frozen=True):
     """Declaration of one command, read by the agent, the server, the page and the CLI."""
 
@@ -168,6 +175,13 @@ COMMANDS: Final[dict[str, CommandSpec]] = {
             "agent thread",
             "Send the memory map for some seconds.",
             params=WatchMapParams,
+        ),
+        CommandSpec(
+            "oom_report",
+            "view",
+            "agent thread",
+            "Write down what fills the memory, as if it had run out.",
+            params=OomReportParams,
         ),
     )
 }

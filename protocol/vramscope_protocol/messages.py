@@ -253,11 +253,32 @@ class SnapshotBegin(Message, tag="snapshot_begin"):
 
 
 class SnapshotChunk(Message, tag="snapshot_chunk"):
-    """A piece of the snapshot that was begun on this connection. One is on its way at a time."""
+    """A piece of what was begun on this connection. One is on its way at a time."""
 
     id: Annotated[str, Meta(max_length=128)]
     offset: Count
     data: bytes
+
+
+class OomBegin(Message, tag="oom_begin"):
+    """The report of a time out of memory follows in chunks, or goes on, as a snapshot does.
+
+    It names whose it is: a process that was killed cannot send it, and the next one on its machine
+    does.
+    """
+
+    id: Annotated[str, Meta(max_length=128)]
+    run: Annotated[str, Meta(max_length=128)]
+    """Id of the run that it is of."""
+    rank: Count
+    time_ns: Int64
+    wire_bytes: Count
+    """Size of the report: a JSON object."""
+    sha256: Annotated[str, Meta(max_length=64)]
+    """Of the report, in hexadecimal digits."""
+    step: Int64 | None = None
+    linked_to: Annotated[str, Meta(max_length=128)] = ""
+    """The report of the rank that ran out of memory, if this one only was asked for its own."""
 
 
 class Goodbye(Message, tag="goodbye"):
@@ -302,7 +323,7 @@ class Command(Message, tag="command"):
 
 
 class SnapshotAck(Message, tag="snapshot_ack"):
-    """Everything of the snapshot before ``offset`` is committed; or it is not wanted, and why."""
+    """Everything of it before ``offset`` is there; or it is not wanted, and why."""
 
     id: Annotated[str, Meta(max_length=128)]
     offset: Count = 0
@@ -338,6 +359,7 @@ AgentMessage = (
     | MapFrame
     | SnapshotBegin
     | SnapshotChunk
+    | OomBegin
     | Goodbye
 )
 ServerMessage = Welcome | Ack | Command | SnapshotAck | MapWanted | Error

@@ -34,6 +34,7 @@ from vramscope_protocol.messages import (
     MapFrame,
     MapWanted,
     RankInfo,
+    OomBegin,
     Register,
     RunInfo,
     ServerMessage,
@@ -61,6 +62,7 @@ AGENT_MESSAGES: tuple[AgentMessage, ...] = (
     MapFrame(2, 1, 5, 7, is_step_end=True, rate_hz=2.0, gone=[512], texts=["fc.weight"]),
     SnapshotBegin("s1", 9, 300, 100, "ab" * 32, step=7, mode="all", steps=[(6, 5), (7, 9)]),
     SnapshotChunk("s1", 100, b"\x1f\x8b"),
+    OomBegin("o1", "run1", 3, 9, 100, "ab" * 32, step=7, linked_to="o0"),
     Goodbye(4, 8, "exit", 0),
 )
 SERVER_MESSAGES: tuple[ServerMessage, ...] = (

@@ -36,6 +36,7 @@ def test_the_commands_of_this_version() -> None:
         "history_stop": ("control", "step boundary", False),
         "history_dump": ("control", "step boundary", False),
         "watch_map": ("view", "agent thread", False),
+        "oom_report": ("view", "agent thread", False),
     }
 
 

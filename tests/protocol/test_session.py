@@ -113,7 +113,7 @@ def test_opening_and_data_through_both_sides() -> None:
 
     states = [server.state]
     assert server.receive(hello) == Hello(
-        PROTOCOL_VERSION, ["commands", "steps", "map", "snapshots"], "vramscope 9"
+        PROTOCOL_VERSION, ["commands", "steps", "map", "snapshots", "ooms"], "vramscope 9"
     )
     states.append(server.state)
     assert server.receive(auth) == Auth("secret")

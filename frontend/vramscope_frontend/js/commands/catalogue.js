@@ -163,6 +163,16 @@ export const CATALOGUE = [
     verb: "Watch",
     costs: [],
   },
+  {
+    name: "oom_report",
+    title: "Report what fills the memory",
+    menu: null,
+    summary: "Writes the report of an out-of-memory without one; the server asks for it when another rank runs out.",
+    needsControl: false,
+    dryRun: false,
+    verb: "Report",
+    costs: [],
+  },
 ];
 
 /** @param {string} name */
