@@ -29,6 +29,7 @@ from vramscope.devices.device import Device
 from vramscope.devices.further_devices import FurtherDevices
 from vramscope.devices.in_use import DeviceInUse
 from vramscope.devices.mps import MpsDevice
+from vramscope.growth.explain import growth_handlers
 from vramscope.guard import guarded
 from vramscope.history.part import HistoryPart
 from vramscope.identity.identity import Identity
@@ -156,6 +157,7 @@ class Observer:
                 {
                     **self._map.handlers(),
                     **self._history.handlers(),
+                    **growth_handlers(self._device, self._history.history, self_cost.add_hook_ns),
                     **module_handlers(self._reading, lambda: roots_of(modules.alive())),
                 },
             ),

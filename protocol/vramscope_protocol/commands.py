@@ -84,6 +84,19 @@ class OomReportParams(Struct, forbid_unknown_fields=True):
     """Id of the report of a rank that ran out of memory."""
 
 
+class ExplainGrowthParams(Struct, forbid_unknown_fields=True):
+    """How to look at what grows."""
+
+    looks: Annotated[int, Meta(ge=3, le=12)] = 4
+    """Step ends that are compared."""
+    every: Annotated[int, Meta(ge=1, le=1000)] = 1
+    """Least number of steps between two of them."""
+    max_ms: Annotated[float, Meta(ge=10, le=5000)] = 250
+    """Longest time, in ms, that the search for holders may take at one step end."""
+    max_steps: Annotated[int, Meta(ge=4, le=5000)] = 400
+    """Give up waiting for growth after so many steps."""
+
+
 class CommandSpec(Struct, frozen=True):
     """Declaration of one command, read by the agent, the server, the page and the CLI."""
 
@@ -168,6 +181,13 @@ COMMANDS: Final[dict[str, CommandSpec]] = {
             "control",
             "step boundary",
             "Take a snapshot with the history recorded so far; recording goes on.",
+        ),
+        CommandSpec(
+            "explain_growth",
+            "view",
+            "step boundary",
+            "Find out over some steps which lines hold more and more memory, and what keeps it.",
+            params=ExplainGrowthParams,
         ),
         CommandSpec(
             "watch_map",

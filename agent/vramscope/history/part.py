@@ -52,6 +52,11 @@ class HistoryPart:
         if config.history_rule is not None:
             self._watch = RuleWatch(config.history_rule, self._history, device, clock, emit)
 
+    @property
+    def history(self) -> History:
+        """Owns the recording."""
+        return self._history
+
     def handlers(self) -> Mapping[str, Handler]:
         """The commands about snapshots and the history."""
         return history_handlers(self._history)

@@ -154,6 +154,25 @@ export const CATALOGUE = [
     params: [{ key: "steps", label: "Steps", kind: "number", value: 3, min: 1, max: 50 }],
   },
   {
+    name: "explain_growth",
+    title: "What grows",
+    menu: "What grows…",
+    summary:
+      "Compares live memory at the ends of some steps: which lines hold more and more of it, and what keeps it.",
+    needsControl: false,
+    dryRun: false,
+    verb: "Look",
+    costs: [
+      ["Steps watched", "at most 2 % slower: each allocation is noted with its line"],
+      BOUNDARY,
+      SAME,
+    ],
+    params: [
+      { key: "looks", label: "Step ends compared", kind: "number", value: 4, min: 3, max: 12 },
+      { key: "every", label: "Steps between two", kind: "number", value: 1, min: 1, max: 1000 },
+    ],
+  },
+  {
     name: "watch_map",
     title: "Watch the memory map",
     menu: null,

@@ -1,0 +1,40 @@
+"""The command ``explain_growth``: which lines hold more and more memory, and what keeps it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from vramscope.commands.call import Call, Handler, Ongoing
+from vramscope.devices.device import Device
+from vramscope.growth.growth_watch import GrowthWatch
+from vramscope.growth.recording import StackRecording
+from vramscope.history.history import History
+from vramscope_protocol.errors import CONFLICT, VramscopeError
+
+
+def growth_handlers(
+    device: Device, history: History, add_cost_ns: Callable[[int], object]
+) -> dict[str, Handler]:
+    """The command about growth, by name.
+
+    Args:
+        device: is looked at.
+        history: owns the recording.
+        add_cost_ns: told what the looks cost.
+    """
+    running: list[GrowthWatch] = []
+
+    def explain_growth(call: Call) -> Ongoing:
+        if any(watch.is_on for watch in running):
+            raise VramscopeError(CONFLICT, "what grows is being looked at already")
+        if "torch" not in sys.modules or device.memory_stats() is None:
+            raise VramscopeError(CONFLICT, "this process has not used the device yet")
+        why_not = device.why_no_segments()
+        if why_not is not None:
+            raise VramscopeError(CONFLICT, why_not)
+        recording = StackRecording(history)
+        running[:] = [GrowthWatch(device, recording, call.params, call.id, add_cost_ns)]
+        return running[0]
+
+    return {"explain_growth": explain_growth}

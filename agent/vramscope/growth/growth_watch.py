@@ -1,0 +1,194 @@
+"""Looks at the live blocks over some steps, then says what grows and what holds it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from vramscope.devices.caching_allocator import current_bytes
+from vramscope.growth.group_holders import GroupHolders, Held
+from vramscope.growth.groups import Group, growing_groups, rise
+from vramscope.growth.live_blocks import LiveBlocks
+from vramscope.growth.pace import MAX_LOOKS, LookPace, spread
+from vramscope.growth.recording import StackRecording
+from vramscope.growth.report import group_report, growth_report
+from vramscope.size_text import size_text
+from vramscope_protocol.commands import ExplainGrowthParams, Receipt
+
+MAX_GROUPS: Final = 12
+_EXPLAINED: Final = 0.5
+"""Part of what memory grew by that growing groups must make up, to be the explanation of it."""
+
+
+class LookedAt(Protocol):
+    """What is asked of the device."""
+
+    def memory_stats(self) -> Mapping[str, Any] | None:
+        """Counters; ``None`` if not up."""
+        ...
+
+    def segments(self) -> list[dict[str, Any]]:
+        """Segments with their blocks."""
+        ...
+
+    def storage(self, tensor: Any) -> tuple[int, int] | None:
+        """Address and bytes of a tensor's storage."""
+        ...
+
+
+class GrowthWatch:
+    """One answer to the question what grows. Implements ``Ongoing``; begins at once.
+
+    Args:
+        device: is looked at.
+        recording: has the stacks recorded.
+        params: how to look.
+        add_cost_ns: told what the looks cost.
+    """
+
+    def __init__(
+        self,
+        device: LookedAt,
+        recording: StackRecording,
+        params: ExplainGrowthParams,
+        issued_by: str,
+        add_cost_ns: Callable[[int], object],
+    ) -> None:
+        self._device = device
+        self._recording = recording
+        self._params = params
+        self._add_cost_ns = add_cost_ns
+        self._lock = threading.Lock()
+        self.is_on = True
+        """Whether it goes on."""
+        recording.start(issued_by)
+        self._pace = LookPace(params.every, params.max_steps, time.perf_counter_ns())
+        with _no_collection():
+            self._blocks = LiveBlocks(device.segments())
+        self._steps: list[int] = []
+        self._live_bytes: list[int] = []
+        self._notes: list[str] = []
+
+    @property
+    def progress(self) -> str:
+        """How far it is."""
+        return f"{self._blocks.looks} looks in {self._pace.steps} steps"
+
+    def poll(self, step: int) -> Receipt | None:
+        """A step has ended."""
+        ended = self._recording.why_ended
+        if ended:
+            self._notes.append(f"the recording ended early: {ended}")
+            return self._finish()
+        allocated_bytes = current_bytes(self._device.memory_stats(), "allocated_bytes")
+        if self._pace.step_ended(allocated_bytes, time.perf_counter_ns()):
+            self._look(step, allocated_bytes)
+            if self._has_seen_enough():
+                return self._finish()
+        return self._finish() if self._pace.is_over else None
+
+    def poll_on_agent_thread(self) -> Receipt | None:
+        """Nothing finishes between two boundaries."""
+        return None
+
+    def cancel(self, reason: str) -> Receipt:
+        """Stop looking, and tell what was seen, without the holders: any thread."""
+        self._stop()
+        self._notes.append(reason)
+        report = self._report([], [], complete=False)
+        return Receipt("failed", message=f"{reason}; {self.progress}", result=report)
+
+    def _look(self, step: int, allocated_bytes: int) -> None:
+        start_ns = time.perf_counter_ns()
+        with _no_collection():
+            self._blocks.add(self._device.segments())
+        self._steps.append(step)
+        self._live_bytes.append(allocated_bytes)
+        took_ns = time.perf_counter_ns() - start_ns
+        self._pace.looked(allocated_bytes, took_ns)
+        self._add_cost_ns(took_ns)
+
+    def _has_seen_enough(self) -> bool:
+        if self._blocks.looks >= MAX_LOOKS:
+            return True
+        if self._blocks.looks < self._params.looks:
+            return False
+        looks = self._compared()
+        grown_bytes = self._live_bytes[looks[-1]] - self._live_bytes[looks[0]]
+        found = sum(rise(group.bytes_at_looks) for group in self._groups(looks))
+        return found > 0 and found >= _EXPLAINED * grown_bytes
+
+    def _compared(self) -> list[int]:
+        return spread(self._blocks.looks, self._params.looks)
+
+    def _groups(self, looks: Sequence[int]) -> list[Group]:
+        return growing_groups(self._blocks, looks) if len(looks) > 2 else []
+
+    def _finish(self) -> Receipt:
+        groups = self._groups(self._compared())[:MAX_GROUPS]
+        held: list[Held] = []
+        start_ns = time.perf_counter_ns()
+        complete = len(self._steps) >= self._params.looks
+        if groups:
+            search = GroupHolders(self._device.storage, self._params.max_ms / 1e3)
+            held = search.find(groups)
+            self._notes += search.notes
+            complete &= not search.notes
+        took_ns = time.perf_counter_ns() - start_ns
+        self._pace.spent_ns += took_ns
+        self._add_cost_ns(took_ns)
+        self._stop()
+        report = self._report(groups, held, complete=complete)
+        return Receipt("done", message=self._words(groups), result=report)
+
+    def _stop(self) -> None:
+        self.is_on = False
+        self._recording.stop()
+
+    def _words(self, groups: Sequence[Group]) -> str:
+        if not groups:
+            return f"Nothing grows: {self.progress}."
+        grown_bytes = sum(rise(group.bytes_at_looks) for group in groups)
+        return f"{size_text(grown_bytes)} more from {len(groups)} places: {self.progress}."
+
+    def _report(
+        self, groups: Sequence[Group], held: Sequence[Held], *, complete: bool
+    ) -> dict[str, Any]:
+        looks = self._compared()
+        note = self._recording.note
+        return growth_report(
+            [
+                group_report(
+                    group,
+                    self._blocks.sources[group.source],
+                    each.tensors,
+                    each.holders,
+                    each.garbage_bytes,
+                )
+                for group, each in zip(groups, held, strict=True)
+            ],
+            steps=[self._steps[look] for look in looks],
+            live_bytes=[self._live_bytes[look] for look in looks],
+            spent_ns=self._pace.spent_ns,
+            steps_watched=self._pace.steps,
+            garbage={},
+            host_groups=(),
+            notes=[*([note] if note else []), *self._notes],
+            complete=complete,
+        )
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """Keep Python from looking for garbage among the many objects of a list of segments."""
+    was_on = gc.isenabled()
+    try:
+        gc.disable()  # inside: Ctrl-C may come right after it
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,83 @@
+"""The answer to what grows, in the fields of the growth report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import to_builtins
+
+from vramscope.growth.groups import Group
+from vramscope.growth.live_blocks import Source, Stack
+from vramscope.holders.code_owner import Owner, owner_of
+from vramscope.holders.holder import HolderFound, SourceLine
+
+MAX_STACK: Final = 16
+MAX_INNER: Final = 4
+_BACKWARD: Final = "_engine_run_backward"
+"""The function of PyTorch under which a backward pass runs, where it runs on the same thread."""
+
+
+def user_stack(stack: Stack) -> tuple[list[SourceLine], list[SourceLine]]:
+    """The lines of the user, and those of libraries that were called by the innermost of them.
+
+    A job without code of its own has those of its libraries for the user's.
+    """
+    shown = [line for line in stack if owner_of(line.file) is not Owner.OWN]
+    for owner in (Owner.USER, Owner.LIBRARY):
+        places = [at for at, line in enumerate(shown) if owner_of(line.file) is owner]
+        if places:
+            lines = [line for line in shown if owner_of(line.file) <= owner]
+            return lines[:MAX_STACK], shown[: places[0]][:MAX_INNER]
+    return shown[:MAX_STACK], []
+
+
+def group_report(
+    group: Group,
+    source: Source,
+    tensors: Sequence[str],
+    holders: Sequence[HolderFound],
+    garbage_bytes: int = 0,
+) -> dict[str, Any]:
+    """One group as JSON."""
+    stack, inner = user_stack(source.stack)
+    in_backward = not source.stack or any(line.function == _BACKWARD for line in source.stack)
+    return {
+        "stack": to_builtins(stack),
+        "inner": to_builtins(inner),
+        "in_backward": in_backward,
+        "bytes": group.bytes,
+        "count": group.count,
+        "bytes_at_looks": group.bytes_at_looks,
+        "counts_at_looks": group.counts_at_looks,
+        "tensors": list(tensors),
+        "holders": to_builtins(list(holders)),
+        "garbage_bytes": garbage_bytes,
+    }
+
+
+def growth_report(
+    groups: Sequence[Mapping[str, Any]],
+    *,
+    steps: Sequence[int],
+    live_bytes: Sequence[int],
+    spent_ns: int,
+    steps_watched: int,
+    garbage: Mapping[str, Any],
+    host_groups: Sequence[Mapping[str, Any]],
+    notes: Sequence[str],
+    complete: bool,
+) -> dict[str, Any]:
+    """All of it as JSON."""
+    return {
+        "time_ns": time.time_ns(),
+        "steps": list(steps),
+        "live_bytes_at_looks": list(live_bytes),
+        "groups": [dict(group) for group in groups],
+        "host_groups": [dict(group) for group in host_groups],
+        "garbage": dict(garbage),
+        "added_us_per_step": spent_ns / 1e3 / max(1, steps_watched),
+        "complete": complete,
+        "notes": list(notes),
+    }

@@ -1,0 +1,176 @@
+"""The words for a way from a name that a person knows, over a container, to a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CellType, FrameType, FunctionType, TracebackType
+from typing import Any, Final
+
+from vramscope.holders.classes import class_name
+from vramscope.holders.holder import HolderFound, Kind, SourceLine
+from vramscope.holders.reach import Root
+from vramscope.holders.step_names import (
+    HOOK_NAMES,
+    attribute_name,
+    closure_name,
+    container_words,
+    has_attributes,
+    is_loader,
+    is_lru_cache,
+    step_words,
+)
+
+_MAX_PIECES: Final = 8
+
+
+def name_way(
+    way: Sequence[Any], container: int, root: Root | None, tensors: int = 1
+) -> HolderFound:
+    """Say what holds tensors, by the way to one of them.
+
+    Args:
+        way: objects from the first that a name leads to down to the tensor.
+        container: position of the one that holds many.
+        root: the name of the first.
+        tensors: how many it holds of those that are asked for.
+    """
+    start, kind, words, frame = _beginning(way, container, root)
+    chain = [words, *_steps(way, start, container)]
+    size = container_words(way[container]) if len(way) - container > 1 else ""
+    if size:
+        chain.append(size)
+    # Which place of many one of them has says nothing of the others.
+    below = container + 1 if size and tensors > 1 else container
+    chain += _steps(way, max(start, below), len(way) - 1)
+    return HolderFound(kind, _shortened([each for each in chain if each]), frame, tensors)
+
+
+def _beginning(
+    way: Sequence[Any], container: int, root: Root | None
+) -> tuple[int, Kind, str, SourceLine | None]:
+    """The nearest name above the container: where to begin, its kind, words and line."""
+    special = _special(way, container)
+    if special is not None:
+        return special
+    for position in range(min(container, len(way) - 2), -1, -1):
+        holder, held = way[position], way[position + 1]
+        found: tuple[int, Kind, str, SourceLine | None] | None = None
+        if issubclass(type(holder), type):
+            name = step_words(held, way[position + 2])[2:-2] if position + 2 < len(way) else ""
+            found = (position + 2, "attribute", f"{holder.__name__}.{name}", None)
+        elif issubclass(type(holder), FunctionType) and position + 2 < len(way):
+            name = _closure_variable(holder, way[position + 1 : position + 3])
+            if name:
+                code = holder.__code__
+                line = SourceLine(code.co_filename, code.co_firstlineno, code.co_name)
+                found = (position + 3, "closure", f"{name} in {holder.__qualname__}", line)
+        elif has_attributes(holder) and position <= container:
+            found = _attribute(way, position)
+        if found is not None and found[0] <= container + 1:
+            return found
+    if root is None:
+        return 0, "unknown", class_name(way[0]), None
+    return 0, root.kind, root.name, root.line
+
+
+def _attribute(
+    way: Sequence[Any], position: int
+) -> tuple[int, Kind, str, SourceLine | None] | None:
+    holder, held = way[position], way[position + 1]
+    name = attribute_name(holder, held)
+    if name:
+        return position + 1, "attribute", f"{class_name(holder)}.{name}", None
+    if type(held) is dict and position + 2 < len(way):  # the dictionary of its attributes
+        name = attribute_name(holder, way[position + 2])
+        if name:
+            return position + 2, "attribute", f"{class_name(holder)}.{name}", None
+    return None
+
+
+def _special(way: Sequence[Any], container: int) -> tuple[int, Kind, str, SourceLine | None] | None:
+    """A cache, a hook, an exception or a loader at or above the container."""
+    for position in range(container, -1, -1):
+        holder = way[position]
+        if is_lru_cache(holder):
+            function = getattr(holder, "__wrapped__", None)
+            name = str(getattr(function, "__qualname__", "a function"))
+            return position, "lru_cache", name, _defined(function)
+        if is_loader(holder):
+            return position, "data_loader", class_name(holder), None
+        if issubclass(type(holder), (TracebackType, BaseException)) or (
+            issubclass(type(holder), FrameType)
+        ):
+            return _exception(way, position)
+        if position and _is_hooks(way[: position + 1]):
+            functions = [each for each in way[position:] if type(each) is FunctionType]
+            owner = class_name(way[position - 1] if has_attributes(way[position - 1]) else way[0])
+            line = _defined(functions[0]) if functions else None
+            return position, "hook", f"hook on {owner}", line
+    return None
+
+
+def _exception(
+    way: Sequence[Any], position: int
+) -> tuple[int, Kind, str, SourceLine | None] | None:
+    """From the exception, else from its innermost frame, down."""
+    first = position
+    while first and issubclass(type(way[first - 1]), (TracebackType, FrameType, BaseException)):
+        first -= 1
+    frames = [each for each in way[first:] if type(each) is FrameType]
+    line = None
+    if frames:
+        code = frames[-1].f_code
+        line = SourceLine(code.co_filename, frames[-1].f_lineno or 0, code.co_name)
+    return position, "exception", class_name(way[first]), line
+
+
+def _is_hooks(way: Sequence[Any]) -> bool:
+    """Whether the last of these is where PyTorch keeps hooks."""
+    if not issubclass(type(way[-1]), dict) or len(way) < 2:
+        return False
+    for owner in way[-3:-1]:
+        if has_attributes(owner) and attribute_name(owner, way[-1]) in HOOK_NAMES:
+            return True
+    return False
+
+
+def _closure_variable(function: Any, below: Sequence[Any]) -> str:
+    """Of a function, the tuple of its cells, and a cell."""
+    if len(below) == 2 and type(below[1]) is CellType:
+        return closure_name(function, below[1])
+    return ""
+
+
+def _defined(function: Any) -> SourceLine | None:
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    return SourceLine(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def _steps(way: Sequence[Any], start: int, end: int) -> list[str]:
+    """The words from one position down to another."""
+    pieces: list[str] = []
+    for position in range(start, end):
+        holder, held = way[position], way[position + 1]
+        if has_attributes(holder):
+            pieces += _attribute_pieces(way, position)
+        elif not (position and _is_dict_of(way[position - 1], holder)):
+            pieces.append(step_words(holder, held))
+    return pieces
+
+
+def _attribute_pieces(way: Sequence[Any], position: int) -> list[str]:
+    found = _attribute(way, position)
+    return [] if found is None else [found[2]]
+
+
+def _is_dict_of(owner: Any, value: Any) -> bool:
+    """Whether a dictionary is that of an object's attributes, which are named already."""
+    return type(value) is dict and has_attributes(owner) and not attribute_name(owner, value)
+
+
+def _shortened(chain: list[str]) -> list[str]:
+    if len(chain) <= _MAX_PIECES:
+        return chain
+    return [*chain[: _MAX_PIECES - 3], "…", *chain[-2:]]
