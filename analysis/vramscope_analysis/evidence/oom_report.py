@@ -28,16 +28,22 @@ class OomReport:
         counters: the allocator's counters by their names.
         free_blocks: free memory by pool and stream: ``pool``, ``stream``, ``bytes``, ``count``,
             ``largest_bytes``, ``returnable_bytes``.
-        by_stack: live bytes by line: ``file``, ``line``, ``function``, ``bytes``, ``count``.
+        by_stack: live bytes by line: ``file``, ``line``, ``function``, ``bytes``, ``count``, and
+            ``frames``, the innermost first; ``category`` where the stack tells it.
         by_size: live blocks by their size: ``requested_bytes``, ``count``, ``bytes``.
         by_category: live bytes by category, as they were at the end of the last step.
-        largest: the largest live tensors: ``tensor``, ``bytes``, ``held_by``.
+        largest: the largest live tensors: ``tensor``, ``bytes``, ``category``, ``name``,
+            ``held_by``, and ``holder`` with the fields of ``Holder``.
         garbage_bytes: what only waits for Python's collector; None is not looked for.
         processes, outside: as in ``RankEvidence``.
         samples, steps: the last minute and the last steps.
         settings: the allocator's settings.
-        threads: ``name`` and ``frames`` of every thread.
+        threads: ``name``, ``raised`` (the one that asked) and ``frames`` of every thread, the
+            innermost first.
         recovered_step: a step that ended after it, in the same process; None is none.
+        world_size: ranks of the job.
+        skipped: times out of memory since the report before, that left none of their own.
+        complete: False where the process had no time to tell all.
     """
 
     id: str = ""
@@ -67,3 +73,6 @@ class OomReport:
     settings: str | None = None
     threads: tuple[Mapping[str, Any], ...] = ()
     recovered_step: int | None = None
+    world_size: int = 1
+    skipped: int = 0
+    complete: bool = True

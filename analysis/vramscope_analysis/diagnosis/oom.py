@@ -1,0 +1,187 @@
+"""The finding ``oom``: a process ran out of memory, and why.
+
+A failure that the job survived is a warning: a batch was lost, or done again. One that came from a
+search for the largest batch was asked for, and is only worth knowing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from vramscope_analysis.diagnosis.finding import Culprit, Finding, Severity
+from vramscope_analysis.diagnosis.oom_case import OomCase
+from vramscope_analysis.diagnosis.oom_causes import Cause, causes_of, held_by
+from vramscope_analysis.diagnosis.oom_remedies import remedies_of
+from vramscope_analysis.diagnosis.oom_words import detail_of, summary_of
+from vramscope_analysis.diagnosis.settings_advice import refuted
+from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_analysis.evidence.run_evidence import RankEvidence
+from vramscope_analysis.evidence.settings_trial import SettingsTrial
+
+KIND: Final = "oom"
+_MOST_NAMED: Final = 8
+
+
+def oom(rank: RankEvidence) -> list[Finding]:
+    """Judge every report of a rank; those of one cause and place are one finding."""
+    found: dict[str, list[tuple[OomReport, Finding]]] = {}
+    for report in sorted(rank.ooms, key=lambda report: report.time_ns):
+        finding = diagnose_oom(report, rank)
+        found.setdefault(finding.subject, []).append((report, finding))
+    return [_together(same) for same in found.values()]
+
+
+def diagnose_oom(
+    report: OomReport,
+    rank: RankEvidence | None = None,
+    *,
+    trials: Sequence[SettingsTrial] = (),
+) -> Finding:
+    """Judge one report.
+
+    Args:
+        report: what was written down when memory ran out.
+        rank: what else is known of the process; its rows count up to the failure.
+        trials: what a replay of a recording of it said; without, those of the rank.
+    """
+    case = OomCase.of(report, rank, trials)
+    causes = causes_of(case)
+    main = causes[0]
+    return Finding(
+        KIND,
+        _severity(case),
+        summary_of(case, main),
+        _evidence(case, causes),
+        confidence=main.confidence,
+        culprits=_culprits(case, main),
+        remedies=remedies_of(case, causes),
+        detail=detail_of(case, causes),
+        subject=_subject(case, main),
+        since_step=report.step,
+    )
+
+
+def _together(same: list[tuple[OomReport, Finding]]) -> Finding:
+    """The newest, with the number of times; as severe as the worst of them."""
+    report, finding = same[-1]
+    severities = {each.severity for _, each in same}
+    worst: Severity = next(s for s in ("critical", "warning", "info") if s in severities)
+    times = sum(1 + each.skipped for each, _ in same)
+    detail = finding.detail
+    if times > 1:
+        first = same[0][0].step
+        since = "" if first is None or first == report.step else f" since step {first:,}"
+        detail = f"{detail} It happened {times:,} times{since}.".strip()
+    evidence = {
+        **finding.evidence,
+        "times": times,
+        "reports": [each.id for each, _ in same][-_MOST_NAMED:],
+    }
+    return replace(finding, severity=worst, detail=detail, evidence=evidence)
+
+
+def _severity(case: OomCase) -> Severity:
+    if case.report.recovered_step is None and case.report.source != "counter":
+        return "critical"
+    return "info" if case.is_search else "warning"
+
+
+def _subject(case: OomCase, cause: Cause) -> str:
+    return " ".join(filter(None, (cause.name, case.place.short if case.place else case.phase)))
+
+
+def _culprits(case: OomCase, cause: Cause) -> tuple[Culprit, ...]:
+    """What keeps the memory where that is known, and the line that asked."""
+    culprits: list[Culprit] = []
+    if cause.name in ("retained_exception", "garbage"):
+        kind = "exception" if cause.name == "retained_exception" else "garbage"
+        culprits += [_holder(t) for t in held_by(case.report.largest, kind)[:_MOST_NAMED]]
+    growth = None if case.rank is None else case.rank.growth
+    if cause.name == "growth" and growth is not None:
+        for group in growth.groups[:3]:
+            if group.stack:
+                frame = group.stack[0]
+                held = group.holders[0].chain if group.holders else ()
+                culprits.append(
+                    Culprit(
+                        frame.file,
+                        frame.line,
+                        frame.function,
+                        group.bytes,
+                        tensors=group.tensors,
+                        held_by=held,
+                    )
+                )
+    if cause.name == "fragmentation":
+        culprits += _lasting(case)
+    if case.place is not None:
+        place = case.place
+        culprits.append(
+            Culprit(place.file, place.line, place.function, case.shortage.request_bytes)
+        )
+    return tuple(culprits)
+
+
+def _lasting(case: OomCase) -> list[Culprit]:
+    """Tensors that are no part of the model and that somebody holds: they may lie in the way."""
+    named = [
+        tensor
+        for tensor in case.report.largest
+        if not tensor.get("category") and isinstance(tensor.get("holder"), dict)
+    ]
+    return [_holder(tensor) for tensor in named[:_MOST_NAMED]]
+
+
+def _holder(tensor: Any) -> Culprit:
+    holder = tensor.get("holder") or {}
+    frame = holder.get("frame") or {}
+    held = tensor.get("held_by") or holder.get("chain") or []
+    size = tensor.get("bytes")
+    return Culprit(
+        str(frame.get("file", "")),
+        int(frame.get("line") or 0),
+        str(frame.get("function", "")),
+        size if isinstance(size, int) else None,
+        tensors=(str(tensor.get("tensor", "")),) if tensor.get("tensor") else (),
+        held_by=tuple(str(word) for word in list(held)[:_MOST_NAMED]),
+    )
+
+
+def _evidence(case: OomCase, causes: list[Cause]) -> dict[str, Any]:
+    shortage, demand = case.shortage, case.demand
+    growing = demand.growing
+    return {
+        "report": case.report.id,
+        "cause": causes[0].name,
+        "causes": [
+            {"name": c.name, "confidence": c.confidence, "bytes": c.bytes, "who": c.who}
+            for c in causes
+        ],
+        "step": case.report.step,
+        "phase": case.report.phase,
+        "part": case.report.part,
+        "line": case.place.text if case.place else None,
+        "request_bytes": shortage.request_bytes,
+        "missing_bytes": shortage.missing_bytes,
+        "room_bytes": shortage.room_bytes,
+        "largest_free_bytes": shortage.largest_bytes,
+        "free_in_pieces_bytes": shortage.pieces_bytes,
+        "returnable_bytes": shortage.returnable_bytes,
+        "allocated_bytes": shortage.allocated_bytes,
+        "reserved_bytes": shortage.reserved_bytes,
+        "allowed_bytes": shortage.allowed_bytes,
+        "limit_is_own": shortage.limit_is_own,
+        "needed_bytes": shortage.needed_bytes,
+        "constant_bytes": demand.constant_bytes,
+        "activations_bytes": case.scaling_bytes,
+        "usual_peak_bytes": demand.usual_peak_bytes,
+        "highest_peak_bytes": demand.highest_peak_bytes,
+        "slope_bytes_per_step": growing.per_step if growing else None,
+        "kept_bytes": demand.kept.bytes if demand.kept else None,
+        "batch_size": demand.batch,
+        "recovered_step": case.report.recovered_step,
+        "is_search": case.is_search,
+        "tried": list(refuted(case.settings, case.trials)),
+    }

@@ -1,0 +1,325 @@
+"""What would have helped: first against the cause, then what makes every step smaller.
+
+A remedy that would not have granted the request by itself comes behind those that would. What
+works against another cause than the one found is left out: a smaller training batch helps no
+evaluation, and no leak for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from vramscope_analysis.diagnosis.finding import Remedy
+from vramscope_analysis.diagnosis.oom_batch import batch_remedies
+from vramscope_analysis.diagnosis.oom_case import OomCase
+from vramscope_analysis.diagnosis.oom_causes import Cause
+from vramscope_analysis.diagnosis.oom_place import optimizer_in
+from vramscope_analysis.diagnosis.oom_savings import savings
+from vramscope_analysis.diagnosis.settings_advice import settings_remedies
+from vramscope_analysis.diagnosis.words import count_text, place_text, size_text
+
+MOST_REMEDIES: Final = 6
+_STATE_COPIES: Final = {
+    "adam": 2,
+    "adamw": 2,
+    "nadam": 2,
+    "radam": 2,
+    "adamax": 2,
+    "adagrad": 1,
+    "sgd": 1,
+}
+"""Tensors as large as its parameter that each of PyTorch's optimizers makes (``_init_group``)."""
+_OF_BATCH: Final = ("spike", "growing_demand", "too_big", "limit", "fragmentation")
+"""Causes that a smaller step works against."""
+
+Against = Callable[[OomCase, Cause], list[Remedy]]
+
+
+def remedies_of(case: OomCase, causes: list[Cause]) -> tuple[Remedy, ...]:
+    """Everything that would help, the most fitting first."""
+    main = causes[0]
+    against = _AGAINST[main.name](case, main) if main.name in _AGAINST else []
+    general = list(_settings(case))
+    if main.name in _OF_BATCH:
+        general += _batch(case, main)
+    if main.name in _OF_BATCH or main.name == "first_step_state":
+        general += savings(case)
+    general.sort(key=lambda remedy: _rank(case, remedy))
+    for cause in causes[1:]:
+        if cause.name in ("garbage", "retained_exception", "other_process"):
+            general += _AGAINST[cause.name](case, cause)
+    return tuple([*against, *general, *_raised_limit(case)][:MOST_REMEDIES])
+
+
+def _rank(case: OomCase, remedy: Remedy) -> tuple[bool, int]:
+    freed = remedy.predicted_bytes or 0
+    return freed < (case.shortage.missing_bytes or 0), -freed
+
+
+def _batch(case: OomCase, cause: Cause) -> list[Remedy]:
+    """Not for all steps because of one, unless it is known that there is something to lower."""
+    if cause.name == "spike" and (case.demand.batch or 1) < 2:
+        return []
+    return batch_remedies(case)
+
+
+def _settings(case: OomCase) -> list[Remedy]:
+    """Settings of the allocator that a replay of this job's own recording proved."""
+    found = settings_remedies(case.settings, case.trials)
+    growing = case.demand.growing or case.demand.kept
+    if growing is None or growing.is_jump or growing.per_step <= 0:
+        return list(found)
+    spare = (case.shortage.pieces_bytes or 0) + (case.shortage.room_bytes or 0)
+    left = max(spare - (case.shortage.request_bytes or 0), 0) / growing.per_step
+    return [
+        Remedy(
+            remedy.action,
+            f"{remedy.why.rstrip('.')}; at {size_text(growing.per_step)} more with every step that "
+            f"lasts for about {count_text(left, 'step')}.",
+            remedy.predicted_bytes,
+            remedy.cost,
+            remedy.fix,
+            remedy.command,
+        )
+        for remedy in found
+    ]
+
+
+def _raised_limit(case: OomCase) -> list[Remedy]:
+    """The process's own cap, where the device has enough beyond it."""
+    shortage = case.shortage
+    withheld, missing = shortage.withheld_bytes, shortage.missing_bytes
+    if not shortage.is_at_own_limit or not withheld or withheld < (missing or 0):
+        return []
+    return [
+        Remedy(
+            "raise the memory fraction of the process",
+            f"the device had {size_text(withheld)} free beyond the cap of "
+            f"{size_text(shortage.allowed_bytes)}.",
+            withheld,
+            "other processes may want it",
+            "torch.cuda.set_per_process_memory_fraction(...)",
+        )
+    ]
+
+
+# ---------------------------------------------------------------------------------- against a cause
+
+
+def _bounded_batch(case: OomCase, cause: Cause) -> list[Remedy]:
+    demand, needed = case.demand, case.shortage.needed_bytes
+    highest = demand.highest_peak_bytes
+    freed = None if needed is None or highest is None or needed <= highest else needed - highest
+    growing = cause.name == "growing_demand"
+    why = (
+        "stops the growth; no setting of the allocator does."
+        if growing
+        else f"the steps before needed {size_text(highest)} at most. Measure the batch size with "
+        "the largest samples, not with the first."
+    )
+    return [Remedy("bound the size of a batch: cap, bucket or drop long samples", why, freed)]
+
+
+def _collected(case: OomCase, cause: Cause) -> list[Remedy]:
+    return [
+        Remedy(
+            "break the reference cycle, or collect garbage every few steps",
+            "it was unreachable already; a collection gives all of it back.",
+            cause.bytes,
+            "a collection walks through all objects of Python",
+            "gc.collect()",
+            "gc_collect",
+        )
+    ]
+
+
+def _without_exception(case: OomCase, cause: Cause) -> list[Remedy]:
+    return [
+        Remedy(
+            "let go of the exception before going on",
+            "its traceback keeps the frames that failed, with their tensors: leave the except "
+            "block before retrying, and clear sys.last_* in a notebook.",
+            cause.bytes,
+            fix="sys.last_traceback = sys.last_value = sys.last_exc = None; gc.collect()",
+        )
+    ]
+
+
+def _without_process(case: OomCase, cause: Cause) -> list[Remedy]:
+    return [
+        Remedy(
+            f"end the other process, or use another device ({cause.who})",
+            f"other processes hold {size_text(cause.bytes)}; "
+            f"{size_text(case.shortage.missing_bytes)} were missing.",
+            cause.bytes,
+        )
+    ]
+
+
+def _smaller_evaluation(case: OomCase, cause: Cause) -> list[Remedy]:
+    place = f" at {case.place.short}" if case.place else ""
+    return [
+        Remedy(
+            "lower the batch of the evaluation",
+            "the training batch is not the cause and can stay.",
+        ),
+        Remedy(
+            f"keep numbers, not tensors, of what evaluation collects{place}",
+            "outputs that stay on the device until its end pile up with every batch.",
+            fix="outputs.append(output.argmax(-1).cpu())",
+        ),
+        Remedy(
+            "evaluate without gradients, if it does not yet",
+            "no activations are then kept for a backward pass.",
+            fix="with torch.inference_mode():",
+        ),
+    ]
+
+
+def _smaller_save(case: OomCase, cause: Cause) -> list[Remedy]:
+    return [
+        Remedy(
+            "gather what is saved on the host, not on the device",
+            "saving must not need room for a second copy; training is not the cause.",
+        )
+    ]
+
+
+def _kept_memory(case: OomCase, cause: Cause) -> list[Remedy]:
+    growth = None if case.rank is None else case.rank.growth
+    groups = [] if growth is None else [group for group in growth.groups if group.stack]
+    if groups:
+        frame = groups[0].stack[0]
+        line = place_text(frame.file, frame.line)
+        return [
+            Remedy(
+                f"let go of what {line} allocates",
+                "it was kept from step to step.",
+                groups[0].bytes or None,
+            )
+        ]
+    largest = next((t for t in case.report.largest if t.get("held_by")), None)
+    if largest is not None and not largest.get("category"):
+        held = ", ".join(str(word) for word in list(largest["held_by"])[:3])
+        return [
+            Remedy(
+                f"let go of what {held} holds",
+                f"the largest of what was kept is {largest.get('tensor', 'a tensor')}.",
+            )
+        ]
+    return [
+        Remedy(
+            "find what is kept from step to step",
+            "a smaller batch only delays it; the finding about the growth names the line.",
+            cause.bytes,
+        )
+    ]
+
+
+def _state(case: OomCase, cause: Cause) -> list[Remedy]:
+    copies = _STATE_COPIES.get(optimizer_in(case.report))
+    trained = case.report.by_category.get("category.gradients_bytes")
+    size = copies * trained if copies and trained else None
+    amount = f" ({size_text(size)})" if size else ""
+    return [
+        Remedy(
+            "try a batch with a whole step, the optimizer's included",
+            f"its state{amount} comes with the first step and stays; forward and backward alone "
+            "do not show it.",
+        ),
+        *batch_remedies(case),
+    ]
+
+
+def _whole_first(case: OomCase, cause: Cause) -> list[Remedy]:
+    remedies: list[Remedy] = []
+    evaluated = _evaluated_before(case)
+    if evaluated:
+        remedies.append(
+            Remedy(
+                "empty the cache after the evaluation",
+                "its blocks have other sizes; training splits them and cannot have them whole.",
+                case.shortage.pieces_bytes,
+                "the next steps take their memory from the device again",
+                "torch.cuda.empty_cache()",
+                "empty_cache",
+            )
+        )
+    place = f" of {case.place.short}" if case.place else ""
+    remedies.append(
+        Remedy(
+            f"allocate what lasts before the large block{place}, or keep that block",
+            "small tensors that stay lie in the segment that it had before.",
+            case.shortage.pieces_bytes,
+        )
+    )
+    return remedies
+
+
+def _evaluated_before(case: OomCase) -> bool:
+    """Whether an evaluation ended after the last step before the failure, or in the one before."""
+    if case.rank is None or not len(case.demand_rows):
+        return False
+    times = case.demand_rows.time_ns
+    since = int(times[-2] if len(times) > 1 else times[-1])
+    return any(
+        stretch.name == "eval" and stretch.end_ns is not None and stretch.end_ns >= since
+        for stretch in case.rank.stretches
+        if stretch.start_ns < case.report.time_ns
+    )
+
+
+def _one_request(case: OomCase, cause: Cause) -> list[Remedy]:
+    place = f" at {case.place.short}" if case.place else ""
+    return [
+        Remedy(
+            f"look at the shapes{place}: it is one tensor",
+            "a broadcast that was not meant, or a sample that is far longer than others.",
+        )
+    ]
+
+
+def _given_back(case: OomCase, cause: Cause) -> list[Remedy]:
+    return [
+        Remedy(
+            "empty the cache before this phase",
+            "who allocates past PyTorch's allocator cannot have its free segments.",
+            cause.bytes,
+            "the next steps take their memory from the device again",
+            "torch.cuda.empty_cache()",
+            "empty_cache",
+        )
+    ]
+
+
+def _less_pinned(case: OomCase, cause: Cause) -> list[Remedy]:
+    samples = case.report.samples
+    cached = (samples.last("host.pinned_reserved_bytes") or 0) - (
+        samples.last("host.pinned_bytes") or 0
+    )
+    return [
+        Remedy(
+            "pin less: fewer workers, less prefetch, or pin_memory=False",
+            "pinned memory of the host was asked for, not memory of the device.",
+            cached if cached > 0 else None,
+        )
+    ]
+
+
+_AGAINST: Final[dict[str, Against]] = {
+    "spike": _bounded_batch,
+    "growing_demand": _bounded_batch,
+    "limit": _bounded_batch,
+    "garbage": _collected,
+    "retained_exception": _without_exception,
+    "other_process": _without_process,
+    "evaluation": _smaller_evaluation,
+    "checkpoint": _smaller_save,
+    "growth": _kept_memory,
+    "first_step_state": _state,
+    "fragmentation": _whole_first,
+    "large_request": _one_request,
+    "cache": _given_back,
+    "pinned_host": _less_pinned,
+}
