@@ -1,39 +1,217 @@
-"""The finding ``leak``: memory at the ends of steps that rises and does not come back."""
+"""The finding ``leak``: memory at the ends of steps rises, and does not come back.
+
+The course of the floor alone makes it suspected: a buffer that is meant to fill up looks the same
+until it is full. When the agent has looked at the blocks and found which of them stay, and who
+holds them, it is confirmed, or turns out to be of another kind.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 
-from vramscope_analysis.diagnosis.finding import Finding
-from vramscope_analysis.diagnosis.words import count_text, rate_text
+from vramscope_analysis.diagnosis.finding import Culprit, Finding, Severity
+from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
+from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict
+from vramscope_analysis.diagnosis.holder_words import holder_name, remedies_of, title_of
+from vramscope_analysis.diagnosis.staircase import Staircase
+from vramscope_analysis.diagnosis.trend import Growth
+from vramscope_analysis.diagnosis.words import count_text, fitting, rate_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 KIND: Final = "leak"
-FLOOR: Final = "allocated_bytes.all.current"
-_LEAST_STEPS: Final = 60
+
+_URGENT_S: Final = 15 * 60.0
+_MUCH: Final = 0.1
+"""Share of what the process may have that has to be gone before a mere suspicion is a warning."""
+_NOUNS: Final = {"eval": "evaluation", "checkpoint": "checkpoint"}
 
 
 def leak(rank: RankEvidence) -> list[Finding]:
-    """Judge the floor of a rank's steps."""
-    steps = rank.steps
-    if len(steps) < 2 * _LEAST_STEPS or steps.number is None:
+    """Judge whether a rank leaks.
+
+    Args:
+        rank: what is known of it.
+    """
+    reading = growth_reading(rank)
+    growth = reading.growth
+    if growth is None:
         return []
-    floor = steps.numbers(FLOOR)[-_LEAST_STEPS:]
-    number = steps.number[-_LEAST_STEPS:]
-    rises = np.diff(floor)
-    if np.isnan(rises).any() or (rises <= 0).any():
+    verdict = reading.verdict
+    if verdict is None:
+        return [_suspected(reading, growth)] if reading.is_suspicious else []
+    if verdict.kind != "leak" or (verdict.is_one_tensor and not reading.is_suspicious):
         return []
-    slope = float(floor[-1] - floor[0]) / float(number[-1] - number[0])
-    return [
-        Finding(
-            KIND,
-            "warning",
-            f"Memory grew {rate_text(slope)} for {count_text(_LEAST_STEPS, 'step')}.",
-            {"series": FLOOR, "since_step": int(number[0]), "slope_bytes_per_step": slope},
-            0.7,
-            stage="suspected",
-            since_step=int(number[0]),
+    return [_confirmed(reading, growth, verdict)]
+
+
+def pace_text(growth: Growth, staircase: Staircase | None) -> str:
+    """How fast: ``3.1 MiB per step``, ``12 MiB per evaluation``, ``12 MiB every 60 steps``."""
+    if staircase is None:
+        return rate_text(growth.slope_bytes)
+    noun = _NOUNS.get(staircase.at, "")
+    if noun:
+        return rate_text(staircase.rise_bytes, noun)
+    return f"{size_text(staircase.rise_bytes)} every {count_text(growth.period_steps, 'step')}"
+
+
+def growth_evidence(reading: GrowthReading, growth: Growth) -> dict[str, Any]:
+    """The numbers behind any finding of growth, as the page draws them."""
+    evidence: dict[str, Any] = {
+        "series": reading.series,
+        "since_step": growth.since_step,
+        "until_step": growth.until_step,
+        "slope_bytes_per_step": round(growth.slope_bytes, 1),
+        "slope_error_bytes_per_step": round(growth.slope_error_bytes, 1),
+        "grown_bytes": int(growth.grown_bytes),
+        "base_bytes": int(growth.base_bytes),
+        "period_steps": growth.period_steps,
+        "facts": _facts(reading, growth),
+    }
+    if growth.blocks_per_step:
+        evidence["blocks_per_step"] = round(growth.blocks_per_step, 3)
+    if reading.staircase is not None:
+        evidence["rises"] = list(reading.staircase.steps)
+        evidence["at"] = reading.staircase.at
+    if reading.forecast is not None:
+        evidence["forecast"] = reading.forecast.evidence()
+    return evidence
+
+
+def _facts(reading: GrowthReading, growth: Growth) -> list[str]:
+    """Short sentences that say why it is sure."""
+    facts: list[str] = []
+    if reading.staircase is not None:
+        rises = len(reading.staircase.steps)
+        facts.append(f"{rises} equal rises, and level ground between them.")
+    else:
+        allocated = reading.floors.allocated[growth.first_row : growth.last_row + 1]
+        rose = int((np.diff(allocated) > 0).sum())
+        steps = count_text(len(allocated) - 1, "step")
+        facts.append(f"{count_text(rose)} of {steps} ended higher than the one before.")
+    verdict = reading.verdict
+    if verdict is not None and verdict.groups:
+        group = verdict.groups[0]
+        if group.counts_at_looks and not verdict.is_one_tensor:
+            counts = ", ".join(count_text(number) for number in group.counts_at_looks)
+            looks = count_text(len(group.counts_at_looks), "look")
+            facts.append(f"Its tensors at {looks}: {counts}.")
+    return facts
+
+
+def since_text(growth: Growth) -> str:
+    """Since when, and how much: the beginning of the second sentence."""
+    return f"Since step {count_text(growth.since_step)}: {size_text(growth.grown_bytes)} so far."
+
+
+def _suspected(reading: GrowthReading, growth: Growth) -> Finding:
+    pace = pace_text(growth, reading.staircase)
+    steps = count_text(growth.steps, "step")
+    how = (
+        f"{pace}, {len(reading.staircase.steps)} times"
+        if reading.staircase
+        else f"{pace} for {steps}"
+    )
+    detail = since_text(growth)
+    if reading.is_asked:
+        detail += " A look at the blocks did not tell what stays."
+    if reading.forecast is not None:
+        detail += f" If it goes on: {reading.forecast.words.lower()}"
+    return Finding(
+        KIND,
+        _suspicion(reading, growth),
+        fitting(
+            f"Memory grew {how}. Not yet clear whether it comes back.",
+            f"Memory grew {pace}. Not yet clear whether it comes back.",
+        ),
+        growth_evidence(reading, growth),
+        0.6 if growth.adds_blocks else 0.4,
+        detail=detail,
+        stage="suspected",
+        since_step=growth.since_step,
+    )
+
+
+def _suspicion(reading: GrowthReading, growth: Growth) -> Severity:
+    """A suspicion is only worth knowing, unless it has eaten much and the end is in sight."""
+    forecast = reading.forecast
+    if forecast is None or growth.grown_bytes < _MUCH * forecast.limit_bytes:
+        return "info"
+    return "critical" if forecast.late_s < _URGENT_S else "warning"
+
+
+def _confirmed(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) -> Finding:
+    forecast = reading.forecast
+    evidence = growth_evidence(reading, growth)
+    evidence |= {
+        "title": title_of(verdict),
+        "share": round(verdict.share, 2),
+        "holder": verdict.holder,
+    }
+    severity: Severity = "warning" if forecast is None else "critical"
+    if verdict.is_buffer_by_name and forecast is None:
+        severity = "info"
+    return Finding(
+        KIND,
+        severity,
+        _sentence(reading, growth, verdict),
+        evidence,
+        _confidence(verdict),
+        culprits=_culprits(verdict, growth),
+        remedies=remedies_of(verdict, int(growth.grown_bytes)),
+        detail=_detail(growth, verdict),
+        subject=verdict.place or holder_name(verdict.held_by),
+        since_step=growth.since_step,
+    )
+
+
+def _sentence(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) -> str:
+    pace = pace_text(growth, reading.staircase)
+    name = holder_name(verdict.held_by)
+    place = f" at {verdict.place}" if verdict.place else ""
+    if verdict.is_buffer_by_name and reading.forecast is None:
+        return fitting(
+            f"{name} fills up by {pace}{place}. Not yet clear whether it has a bound.",
+            f"A buffer fills up by {pace}{place}. Not yet clear whether it has a bound.",
         )
-    ]
+    if reading.forecast is not None:
+        return fitting(
+            f"Leaking {pace}{place}. {reading.forecast.words}",
+            f"Leaking {pace}. {reading.forecast.words}",
+        )
+    held = f", held by {name}" if name else ""
+    return fitting(f"Leaking {pace}{place}{held}.", f"Leaking {pace}{place}.", f"Leaking {pace}.")
+
+
+def _detail(growth: Growth, verdict: GrowthVerdict) -> str:
+    words = [since_text(growth)]
+    name = holder_name(verdict.held_by)
+    tensors = next((c.tensors[0] for c in verdict.culprits if c.tensors), "")
+    if verdict.holder == "autograd_graph" and name:
+        words.append(f"{name} keeps the graph of every step.")
+    elif verdict.holder == "cpp":
+        words.append("No Python object refers to it: it is held from C++.")
+    elif name:
+        words.append(f"{name} keeps {tensors or 'it'}.")
+    if verdict.is_one_tensor:
+        words.append("One tensor becomes longer and longer.")
+    return " ".join(words)
+
+
+def _culprits(verdict: GrowthVerdict, growth: Growth) -> tuple[Culprit, ...]:
+    """With the pace of the whole growth: a few steps of looks know it less well."""
+    total = sum(c.bytes_per_step or 0.0 for c in verdict.culprits[:1])
+    if not total or growth.period_steps == 1:
+        return verdict.culprits
+    return tuple(
+        replace(culprit, bytes_per_step=growth.slope_bytes) for culprit in verdict.culprits
+    )
+
+
+def _confidence(verdict: GrowthVerdict) -> float:
+    confidence = 0.75 + 0.2 * verdict.share
+    if verdict.holder in ("unknown", "cpp"):
+        confidence -= 0.1
+    return round(confidence / 2 if verdict.is_buffer_by_name else confidence, 2)

@@ -28,6 +28,8 @@ class Holder:
         frame: the live line that it is a local of, or where a hook or a cache was defined.
         tensors: how many of those that were looked at are held so.
         is_growing: whether the container held fewer at an earlier look; None is not known.
+        stored_at: the statement that puts tensors there, found in the source: the ``append``, the
+            ``total = total + ...``; None is not known, or not the only one.
     """
 
     kind: str
@@ -35,6 +37,7 @@ class Holder:
     frame: Frame | None = None
     tensors: int = 0
     is_growing: bool | None = None
+    stored_at: Frame | None = None
 
 
 @dataclass(frozen=True)

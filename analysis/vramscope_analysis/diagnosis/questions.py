@@ -1,0 +1,73 @@
+"""What to ask an agent, so that a suspicion becomes a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
+from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
+
+COMMAND: Final = "explain_growth"
+
+LOOKS: Final = 4
+_LOOKS_OF_RISES: Final = 3
+EVERY_STEPS: Final = 4
+_LONGEST_EVERY: Final = 1000
+_AGAIN_AFTER: Final = 4.0
+"""Ask again when it has gone on for so many times as long as it had when the answer came."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A command that would tell more.
+
+    Args:
+        rank: whom to ask.
+        reason: why, in words for the audit.
+        params: of the command.
+        grown_bytes: how much is at stake; the most urgent first.
+    """
+
+    rank: int
+    reason: str
+    params: Mapping[str, int] = field(default_factory=dict[str, int])
+    grown_bytes: int = 0
+
+
+def questions(run: RunEvidence) -> list[Question]:
+    """What is worth asking now, the most urgent first; of growth that is understood nothing.
+
+    Args:
+        run: what is known.
+    """
+    asked = [question for rank in run.ranks if (question := _question(rank)) is not None]
+    return sorted(asked, key=lambda question: -question.grown_bytes)
+
+
+def _question(rank: RankEvidence) -> Question | None:
+    reading = growth_reading(rank)
+    growth = reading.growth
+    if growth is None or not reading.is_suspicious or not _is_open(rank, reading):
+        return None
+    every, looks = EVERY_STEPS, LOOKS
+    if growth.period_steps > EVERY_STEPS:
+        every, looks = min(growth.period_steps, _LONGEST_EVERY), _LOOKS_OF_RISES
+    return Question(
+        rank.rank,
+        f"memory has grown since step {growth.since_step}",
+        {"looks": looks, "every": every},
+        int(growth.grown_bytes),
+    )
+
+
+def _is_open(rank: RankEvidence, reading: GrowthReading) -> bool:
+    """Whether it was not asked yet, or so long ago that the answer may be another one."""
+    growth, report = reading.growth, rank.growth
+    if growth is None or reading.verdict is not None:
+        return False
+    if not reading.is_asked or report is None or not report.steps:
+        return True
+    then = report.steps[-1] - growth.since_step
+    return growth.steps >= _AGAIN_AFTER * max(then, 1)
