@@ -1,0 +1,64 @@
+"""How the peak of a step depends on its batch size, where a job has tried several sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from vramscope_analysis.diagnosis.head_room import allocator_limit
+from vramscope_analysis.diagnosis.peak_parts import BATCH, FIRST_STEPS, phase_steps
+from vramscope_analysis.evidence.run_evidence import RankEvidence
+
+STEPS_A_SIZE: Final = 3
+"""A size counts when so many steps had it."""
+MOST_MISFIT: Final = 0.05
+"""Largest distance of a size's peak from the line, as part of the highest peak."""
+SPARE_SHARE: Final = 0.05
+"""Part of the limit that is not filled: steps differ."""
+
+
+@dataclass(frozen=True)
+class BatchFit:
+    """A straight line through the peaks of several batch sizes.
+
+    Args:
+        bytes_per_sample: its slope.
+        fixed_bytes: what is needed whatever the size.
+        smallest, largest_tried: the sizes that it was measured at.
+        largest: the largest size that fits; None without a limit.
+    """
+
+    bytes_per_sample: int
+    fixed_bytes: int
+    smallest: int
+    largest_tried: int
+    largest: int | None
+
+    def peak_bytes(self, batch: int) -> int:
+        """The peak that a step with this size would have."""
+        return self.fixed_bytes + self.bytes_per_sample * batch
+
+
+def batch_fit(rank: RankEvidence) -> BatchFit | None:
+    """Fit the peaks against the batch sizes; None where the sizes do not tell."""
+    rows = rank.steps.after(FIRST_STEPS)
+    batch, peak = rows.numbers(BATCH), rows.numbers("step.peak_allocated_bytes")
+    usable = np.isfinite(batch) & np.isfinite(peak) & (batch >= 1)
+    if rows.number is not None:
+        usable &= ~np.isin(rows.number, list(phase_steps(rank)))
+    sizes, counts = np.unique(batch[usable], return_counts=True)
+    sizes = sizes[counts >= STEPS_A_SIZE]
+    if len(sizes) < 2 or sizes[-1] < 1.25 * sizes[0]:
+        return None
+    peaks = np.array([peak[usable & (batch == size)].max() for size in sizes])
+    slope, fixed = (float(value) for value in np.polyfit(sizes, peaks, 1))
+    misfit = np.abs(peaks - (fixed + slope * sizes)).max()
+    if slope <= 0 or fixed < 0 or misfit > MOST_MISFIT * peaks.max():
+        return None
+    limit_bytes = allocator_limit(rank)
+    largest = None
+    if limit_bytes is not None:
+        largest = max(int(((1 - SPARE_SHARE) * limit_bytes - fixed) // slope), 0)
+    return BatchFit(round(slope), round(fixed), int(sizes[0]), int(sizes[-1]), largest)

@@ -1,0 +1,65 @@
+"""Peaks against batch sizes: measured where sizes differ, else not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.made_ranks import GIB, MIB, made_rank, stretch
+from vramscope_analysis.diagnosis.batch_fit import BatchFit, batch_fit
+
+
+def job(sizes: list[int], extra: int = 0, **more: Any) -> BatchFit | None:
+    peaks = [10 * GIB + size * 512 * MIB for size in sizes]
+    peaks[-1] += extra
+    columns = {"user.batch_size": sizes, "step.peak_allocated_bytes": peaks}
+    return batch_fit(made_rank(len(sizes), columns=columns, **more))
+
+
+def test_two_sizes_give_the_cost_of_a_sample_and_the_largest_size_that_fits() -> None:
+    fit = batch_fit(
+        made_rank(
+            10,
+            columns={
+                "user.batch_size": [8, 8, 8, 8, 8, 16, 16, 16, 16, 16],
+                "step.peak_allocated_bytes": [14 * GIB] * 5 + [18 * GIB] * 5,
+            },
+        )
+    )
+    assert fit is not None
+    assert abs(fit.bytes_per_sample - 512 * MIB) <= 1
+    assert abs(fit.fixed_bytes - 10 * GIB) <= 64
+    assert (fit.smallest, fit.largest_tried) == (8, 16)
+    assert fit.largest == 132  # 95 % of 80 GiB
+    assert abs(fit.peak_bytes(32) - 26 * GIB) <= 64
+
+
+def test_one_size_tells_nothing_nor_does_one_step_of_another() -> None:
+    assert job([8] * 20) is None
+    assert job([8] * 20 + [16]) is None
+    assert job([8] * 10 + [9] * 10) is None  # too near to each other
+
+
+def test_peaks_that_lie_on_no_line_are_not_fitted() -> None:
+    sizes = [8] * 5 + [16] * 5 + [32] * 5
+    assert job(sizes) is not None
+    assert job(sizes, extra=30 * GIB) is None
+
+
+def test_an_evaluation_does_not_count() -> None:
+    sizes = [8] * 5 + [16] * 5 + [32] * 5
+    assert job(sizes, extra=30 * GIB, stretches=[stretch("eval", 14)]) is not None
+
+
+def test_without_a_limit_the_largest_size_is_not_known() -> None:
+    fit = batch_fit(
+        made_rank(
+            8,
+            columns={
+                "user.batch_size": [8] * 5 + [16] * 3,
+                "step.peak_allocated_bytes": [2 * GIB] * 5 + [3 * GIB] * 3,
+            },
+            total_bytes=None,
+        )
+    )
+    assert fit is not None
+    assert fit.largest is None
