@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from vramscope_analysis.diagnosis.diagnose import JUDGES
 from vramscope_server.activity import Activity, ActivityMonitor
 from vramscope_server.api import (
     audit,
@@ -35,6 +36,12 @@ from vramscope_server.context import Context
 from vramscope_server.error_response import install_error_handlers
 from vramscope_server.findings.agent_watch import AgentWatch
 from vramscope_server.findings.board import FindingsBoard
+from vramscope_server.findings.ended_ranks import EndedRanks
+from vramscope_server.findings.evidence import GatheredEvidence
+from vramscope_server.findings.investigator import Investigator
+from vramscope_server.findings.judge_loop import JudgeLoop
+from vramscope_server.findings.judging import Judging
+from vramscope_server.findings.taking_up import TakingUp
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest, IngestLimits
 from vramscope_server.live.endpoint import LiveEndpoint
@@ -81,7 +88,7 @@ class Application:
         await self.context.ingest.start()
         await self.context.authenticator.start()
         await self.context.coordinator.start()
-        await self.context.board.start()
+        await self.context.judge_loop.start()
         await self.context.snapshots.start()
         self.context.ready = True
 
@@ -105,7 +112,7 @@ class Application:
         context.recordings.close()
         await context.training_jobs.stop()
         await context.coordinator.stop()
-        await context.board.stop()
+        await context.judge_loop.stop()
         await context.ingest.stop()
         context.store.close()
 
@@ -184,7 +191,19 @@ def create_app(settings: Settings) -> Application:
         limits=IngestLimits(max_message_bytes=limits.max_message_bytes),
     )
     board = FindingsBoard(store, registry, hub)
+    registry.say_verdicts(board.verdict)
     hub.follow_statuses(AgentWatch(board).take_status)
+    evidence = GatheredEvidence(registry)
+    hub.follow_evidence(evidence)
+    judge_loop = JudgeLoop(
+        registry,
+        evidence,
+        board,
+        Judging(JUDGES),
+        TakingUp(store, registry, evidence, board, time.time_ns),
+        EndedRanks(store, registry, board),
+        Investigator(coordinator),
+    )
     live = LiveEndpoint(hub, registry, authenticator, limits, maps)
     return Application(
         Context(
@@ -199,6 +218,8 @@ def create_app(settings: Settings) -> Application:
             live,
             TrainingJobs(limits),
             board,
+            evidence,
+            judge_loop,
             files,
             Recordings(files.open_now),
             maps,

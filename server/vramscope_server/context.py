@@ -9,6 +9,8 @@ from starlette.requests import HTTPConnection
 from vramscope_server.auth.authenticator import Authenticator
 from vramscope_server.commands.coordinator import Coordinator
 from vramscope_server.findings.board import FindingsBoard
+from vramscope_server.findings.evidence import GatheredEvidence
+from vramscope_server.findings.judge_loop import JudgeLoop
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest
 from vramscope_server.live.endpoint import LiveEndpoint
@@ -37,6 +39,8 @@ class Context:
     live: LiveEndpoint
     training_jobs: TrainingJobs
     board: FindingsBoard
+    evidence: GatheredEvidence
+    judge_loop: JudgeLoop
     snapshots: SnapshotFiles
     recordings: Recordings
     maps: Maps

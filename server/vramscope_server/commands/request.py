@@ -12,7 +12,8 @@ from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
 from vramscope_server.auth.principal import Principal
 from vramscope_server.commands.record import CommandRecord
 
-Origin = Literal["browser", "cli", "api"]
+Origin = Literal["browser", "cli", "api", "server"]
+"""``server``: it asks by itself."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

@@ -30,6 +30,30 @@ class RunReader(Protocol):
         ...
 
 
+class EvidenceTaker(Protocol):
+    """Who judges what comes. Called on the event loop; must neither block nor raise."""
+
+    def take_samples(self, run_id: str, rank: int, rows: Rows) -> None:
+        """New samples."""
+        ...
+
+    def take_steps(self, run_id: str, rank: int, rows: Rows, life: LifeOffset) -> None:
+        """New steps."""
+        ...
+
+    def take_event(self, run_id: str, event: dict[str, Any]) -> None:
+        """Something happened."""
+        ...
+
+    def take_status(self, run_id: str, rank: int, status: dict[str, Any]) -> None:
+        """What an agent says of itself."""
+        ...
+
+    def take_command(self, run_id: str, command: dict[str, Any]) -> None:
+        """A command has changed."""
+        ...
+
+
 @dataclass(eq=False)
 class RunFollower:
     """One subscription to one run."""
@@ -64,6 +88,7 @@ class Hub:
         self._audiences: dict[str, _Audience] = {}
         self._list_followers: list[RunListFollower] = []
         self._status_takers: list[Callable[[str, int, dict[str, Any]], None]] = []
+        self._evidence_takers: list[EvidenceTaker] = []
         self._list_pacer = Pacer(limits.run_list_interval_s, self._publish_runs)
 
     def follow_runs(self, deliver: Deliver) -> RunListFollower:
@@ -116,25 +141,38 @@ class Hub:
 
     def publish_samples(self, run_id: str, rank: int, rows: Rows) -> None:
         """Hand rows of samples on."""
+        for taker in self._evidence_takers:
+            taker.take_samples(run_id, rank, rows)
         self._publish_rows(run_id, rank, rows, payload.samples_payload)
 
     def publish_steps(self, run_id: str, rank: int, rows: Rows, life: LifeOffset) -> None:
         """Hand rows of steps of one life on."""
+        for taker in self._evidence_takers:
+            taker.take_steps(run_id, rank, rows, life)
         self._publish_rows(run_id, rank, rows, partial(payload.steps_payload, life=life))
 
     def publish_event(self, run_id: str, event: dict[str, Any]) -> None:
         """Hand an event on."""
+        for taker in self._evidence_takers:
+            taker.take_event(run_id, event)
         if run_id in self._audiences:
             self._publish(run_id, payload.event_payload(event), None)
 
     def publish_command(self, run_id: str, command: dict[str, Any]) -> None:
         """Hand the present state of a command on."""
+        for taker in self._evidence_takers:
+            taker.take_command(run_id, command)
         if run_id in self._audiences:
             self._publish(run_id, payload.command_payload(command), f"command {command['id']}")
 
     def follow_statuses(self, take: Callable[[str, int, dict[str, Any]], None]) -> None:
         """Hand the status of every agent of every run to ``take`` as well, from now on."""
         self._status_takers.append(take)
+
+    def follow_evidence(self, taker: EvidenceTaker) -> None:
+        """Hand whatever comes of every run to ``taker`` as well, from now on."""
+        self._evidence_takers.append(taker)
+        self.follow_statuses(taker.take_status)
 
     def publish_snapshot(self, run_id: str, snapshot: dict[str, Any]) -> None:
         """Hand the present state of a snapshot on."""

@@ -53,6 +53,15 @@ class Registry:
         self._max_runs = max_runs
         self._runs: dict[str, _Run] = {}
         self._streams: dict[str, RankState] = {}
+        self._verdict: Callable[[str, bool], dict[str, Any]] = _no_verdict
+
+    def say_verdicts(self, verdict: Callable[[str, bool], dict[str, Any]]) -> None:
+        """Put what is wrong with a run into what is said of it.
+
+        Args:
+            verdict: called with its id and whether it is over.
+        """
+        self._verdict = verdict
 
     # ------------------------------------------------------------------------------ questions
 
@@ -282,7 +291,12 @@ class Registry:
             "restarted_ns": _highest(rank.restarted_ns for rank in ranks),
             "fullest_rank": max(ranks, key=_use).number,
             "exit_code": _exit_code(ranks),
+            **self._verdict(run.info.id, state != "live"),
         }
+
+
+def _no_verdict(_run_id: str, _is_over: bool) -> dict[str, Any]:
+    return {}
 
 
 def _last_seen(run: _Run) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, Row, func, insert, select, update
@@ -133,6 +134,21 @@ def load_runs(connection: Connection, limit: int) -> list[RunRecord]:
     ):
         records[row.run_id].streams.append(_stream_record(row))
     return list(records.values())
+
+
+class RankSeen(NamedTuple):
+    """When a rank was heard of last, by whichever server, and when it ended."""
+
+    last_seen_ns: int
+    ended_ns: int | None
+
+
+def ranks_seen(connection: Connection, run_id: str) -> dict[int, RankSeen]:
+    """The newest life of each rank of a run."""
+    table = tables.streams
+    query = select(table.c.rank, table.c.last_seen_ns, table.c.ended_ns)
+    rows = connection.execute(query.where(table.c.run_id == run_id).order_by(table.c.id))
+    return {row.rank: RankSeen(row.last_seen_ns, row.ended_ns) for row in rows}
 
 
 def stream_ids(connection: Connection, run_id: str, rank: int) -> list[int]:

@@ -175,8 +175,23 @@ findings: Final = Table(
     Column("resolved_ns", BigInteger),  # NULL: it holds
     Column("summary", Text, nullable=False),
     Column("data", Text, nullable=False),  # JSON object: evidence, culprits, remedies
+    Column("subject", Text, nullable=False),
+    Column("stage", String(16), nullable=False),  # suspected or confirmed
+    Column("confirmed_ns", BigInteger),
+    Column("is_final", Boolean, nullable=False),  # it held when its rank ended
+    Column("judge", String(64), nullable=False),  # who finds it; empty: not asked in turn
+    Column("muted", Text),  # JSON object
     Index("findings_run", "run_id", "opened_ns"),
     Index("findings_open", "resolved_ns"),
+)
+
+finding_mutes: Final = Table(
+    "finding_mutes",
+    metadata,
+    Column("run_name", String(512), primary_key=True),
+    Column("kind", String(64), primary_key=True),
+    Column("subject", String(512), primary_key=True),
+    Column("muted", Text, nullable=False),  # JSON object
 )
 
 tokens: Final = Table(

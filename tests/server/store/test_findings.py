@@ -56,7 +56,7 @@ def test_one_that_is_known_is_brought_up_to_date(store: Store) -> None:
 
 def test_only_those_that_hold(store: Store) -> None:
     put(store, record(1), record(2, resolved_ns=5), record(3, run_id="run-b"))
-    assert listed(store, open_only=True) == [record(1)]
+    assert listed(store, state="open") == [record(1)]
     still_open = store.read_now(lambda c: findings.list_open(c, 10))
     assert [each.id for each in still_open] == ["f3", "f1"]
 

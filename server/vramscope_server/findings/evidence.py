@@ -1,0 +1,188 @@
+"""Gathers what the agents of this server send, for the judges: bounded, in memory, by run."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_analysis.evidence.run_evidence import RunEvidence, RunState
+from vramscope_protocol.messages import RankInfo
+from vramscope_server.findings.gathered_rank import GatheredRank, event_bytes
+from vramscope_server.findings.growth_answer import growth_answers
+from vramscope_server.registry.lives import LifeOffset, is_same_process
+from vramscope_server.rows import Rows
+
+MAX_BYTES: Final = 512 << 20
+"""Evidence of all runs; beyond it the run that was silent longest is forgotten."""
+MAX_RUNS: Final = 256
+
+_MOST_STEPS: Final = 2048
+_LEAST_STEPS: Final = 128
+_RANKS_WITH_MOST: Final = 8
+_CLOCKS_NS: Final = 2 * 10**9
+"""The start of a process and the times of its rows come from two clocks."""
+
+
+class RankInfos(Protocol):
+    """What is read of the registry."""
+
+    def rank_info(self, run_id: str, rank: int) -> RankInfo | None:
+        """What a rank said of itself when it registered last."""
+        ...
+
+    def run(self, run_id: str) -> dict[str, Any] | None:
+        """One run with its ranks."""
+        ...
+
+
+@dataclass
+class GatheredRun:
+    """The ranks of one run that this server hears, and whether there is anything new."""
+
+    ranks: dict[int, GatheredRank] = field(default_factory=dict[int, GatheredRank])
+    is_new: bool = False
+    closed: set[int] = field(default_factory=set[int])
+    """Ranks that are over and were judged since."""
+
+
+class GatheredEvidence:
+    """Listens to the hub. Lives on the event loop; nothing here waits, blocks or raises.
+
+    Args:
+        registry: which process is which rank at present.
+    """
+
+    def __init__(self, registry: RankInfos) -> None:
+        self._registry = registry
+        self._runs: OrderedDict[str, GatheredRun] = OrderedDict()
+        self.begun: list[tuple[str, int]] = []
+        """Ranks that were heard for the first time, or in a new life, since this was read last."""
+
+    def take_samples(self, run_id: str, rank: int, rows: Rows) -> None:
+        """New samples of a rank."""
+        gathered = self._of(run_id, rank, rows)
+        if gathered is not None:
+            gathered.take_samples(rows)
+
+    def take_steps(self, run_id: str, rank: int, rows: Rows, life: LifeOffset) -> None:
+        """New steps of a rank."""
+        gathered = self._of(run_id, rank, rows)
+        if gathered is not None:
+            gathered.life, gathered.step_offset = life
+            gathered.take_steps(rows)
+
+    def take_event(self, run_id: str, event: dict[str, Any]) -> None:
+        """Something happened on a rank; what happened to the run as a whole is not kept."""
+        rank = event["rank"]
+        gathered = None if rank is None else self._rank(run_id, rank)
+        if gathered is None or event["time_ns"] < gathered.started_ns - _CLOCKS_NS:
+            return
+        gathered.take_event(event, event_bytes(event))
+        self._runs[run_id].is_new = True
+
+    def take_status(self, run_id: str, rank: int, status: dict[str, Any]) -> None:
+        """What a rank's agent says about once a second. Alone it is nothing new."""
+        gathered = self._rank(run_id, rank)
+        if gathered is not None:
+            gathered.take_status(status)
+
+    def take_command(self, run_id: str, command: dict[str, Any]) -> None:
+        """A command has changed: answers to the question what grows are evidence."""
+        run = self._runs.get(run_id)
+        for rank, report in growth_answers(command):
+            gathered = None if run is None else run.ranks.get(rank)
+            # One of a life before says nothing of this one.
+            if run is None or gathered is None or report.time_ns < gathered.started_ns - _CLOCKS_NS:
+                continue
+            if gathered.growth is None or report.time_ns > gathered.growth.time_ns:
+                gathered.growth = report
+                run.is_new = True
+
+    def take_oom(self, run_id: str, rank: int, report: OomReport) -> None:
+        """A rank ran out of memory."""
+        gathered = self._rank(run_id, rank)
+        if gathered is not None:
+            gathered.take_oom(report)
+            self._runs[run_id].is_new = True
+
+    def runs(self) -> list[str]:
+        """Runs that there is evidence of."""
+        return list(self._runs)
+
+    def run(self, run_id: str) -> GatheredRun | None:
+        """What was gathered of a run."""
+        return self._runs.get(run_id)
+
+    def forget(self, run_id: str) -> None:
+        """The run is over and judged."""
+        self._runs.pop(run_id, None)
+
+    def forget_most_silent(self) -> None:
+        """Stay within the bounds."""
+        held = sum(rank.held_bytes for run in self._runs.values() for rank in run.ranks.values())
+        while len(self._runs) > 1 and (held > MAX_BYTES or len(self._runs) > MAX_RUNS):
+            _, run = self._runs.popitem(last=False)
+            held -= sum(rank.held_bytes for rank in run.ranks.values())
+
+    def run_evidence(self, run_id: str, state: dict[str, Any], now_ns: int) -> RunEvidence:
+        """Everything that is known of a run.
+
+        Args:
+            run_id: a run of :meth:`runs`.
+            state: the run as the registry has it. Of one that goes on, ranks that are over and
+                judged are left out: they would stand beside those that are not.
+            now_ns: the time.
+        """
+        run = self._runs[run_id]
+        run_state: RunState = state["state"]
+        left_out = run.closed if run_state == "live" else frozenset[int]()
+        ranks = sorted(run.ranks.keys() - left_out)
+        window = step_window(len(ranks))
+        return RunEvidence(
+            run_id,
+            now_ns,
+            run_state,
+            tuple(run.ranks[rank].evidence(rank, window) for rank in ranks),
+            state["world_size"],
+            state["emulated"],
+        )
+
+    def _of(self, run_id: str, rank: int, rows: Rows) -> GatheredRank | None:
+        """Who the rows are of; None if they are of a life before the present one."""
+        gathered = self._rank(run_id, rank)
+        if gathered is None or int(rows.time_ns[0]) < gathered.started_ns - _CLOCKS_NS:
+            return None
+        self._runs[run_id].is_new = True
+        return gathered
+
+    def _rank(self, run_id: str, rank: int) -> GatheredRank | None:
+        info = self._registry.rank_info(run_id, rank)
+        if info is None:
+            return None
+        run = self._runs.get(run_id)
+        if run is None:
+            run = self._runs[run_id] = GatheredRun()
+        self._runs.move_to_end(run_id)
+        run.closed.discard(rank)
+        gathered = run.ranks.get(rank)
+        if gathered is not None and gathered.info is not info:
+            if not is_same_process(gathered.info, info):
+                gathered = None
+            else:
+                gathered.info = info
+        if gathered is None:
+            before = run.ranks.get(rank)
+            gathered = run.ranks[rank] = GatheredRank(info, None if before is None else before.ooms)
+            self.begun.append((run_id, rank))
+        return gathered
+
+
+def step_window(ranks: int) -> int:
+    """So many steps of each rank are whole: fewer of each with many ranks."""
+    share = _MOST_STEPS * _RANKS_WITH_MOST // max(ranks, 1)
+    power = 1 << int(np.log2(max(share, 1)))
+    return max(_LEAST_STEPS, min(_MOST_STEPS, power))

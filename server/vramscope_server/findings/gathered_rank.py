@@ -1,0 +1,180 @@
+"""What one process of a run has told since it started, as far as it may be judged."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Any, Final
+
+from vramscope_analysis.evidence.columns import Rows as EvidenceRows
+from vramscope_analysis.evidence.growth_report import GrowthReport
+from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_analysis.evidence.run_evidence import Happening, RankEvidence, Stretch
+from vramscope_protocol.messages import RankInfo
+from vramscope_server.findings.row_history import RowHistory
+from vramscope_server.rows import Rows
+
+MAX_EVENTS: Final = 512
+MAX_EVENT_BYTES: Final = 1 << 20
+"""Text and data of the events of one rank; beyond it the oldest go."""
+MAX_STRETCHES: Final = 512
+MAX_OOMS: Final = 32
+
+SAMPLE_WINDOW: Final = 600
+_HEAD_STEPS: Final = 64
+_STEPS_TOGETHER: Final = 32
+_NOT_STRETCHES: Final = frozenset({"forward", "backward", "optimizer"})
+_MAP: Final = {
+    "largest_free_bytes": "cache.largest_free_bytes",
+    "returnable_bytes": "cache.returnable_bytes",
+    "stranded_bytes": "cache.stranded_bytes",
+    "private_pool_bytes": "cache.private_pool_bytes",
+}
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+class GatheredRank:
+    """One life of a rank; a restart begins a new one.
+
+    Args:
+        info: what the process said of itself.
+        ooms: what is known of times when the rank ran out of memory, in lives before too.
+    """
+
+    def __init__(self, info: RankInfo, ooms: OrderedDict[str, OomReport] | None = None) -> None:
+        self.info = info
+        self.steps = RowHistory(_HEAD_STEPS, _STEPS_TOGETHER)
+        self.samples = RowHistory(0, 1)
+        self.ooms: OrderedDict[str, OomReport] = OrderedDict() if ooms is None else ooms
+        self.growth: GrowthReport | None = None
+        self.life = 0
+        self.step_offset = 0
+        self._events: deque[tuple[Happening, int]] = deque()
+        self._event_bytes = 0
+        self._stretches: OrderedDict[int, Stretch] = OrderedDict()
+        self._status: dict[str, Any] = {}
+
+    @property
+    def started_ns(self) -> int:
+        """When the process started; 0 is not known."""
+        return self.info.process_started_ns or self.info.started_ns
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        return self.steps.held_bytes + self.samples.held_bytes + self._event_bytes
+
+    def take_steps(self, rows: Rows) -> None:
+        """Steps that ended."""
+        self.steps.append(rows)
+
+    def take_samples(self, rows: Rows) -> None:
+        """Samples that were taken."""
+        self.samples.append(rows)
+
+    def take_status(self, status: dict[str, Any]) -> None:
+        """What the agent says of its device and its process."""
+        self._status = status
+
+    def take_event(self, event: dict[str, Any], size_bytes: int) -> None:
+        """Something that happened; phases become stretches."""
+        if event["kind"] == "phase":
+            self._take_phase(event)
+            return
+        happening = Happening(
+            event["time_ns"], event["kind"], event["step"], event["text"], event["data"]
+        )
+        self._take(happening, size_bytes)
+
+    def put_events_before(self, earlier: list[dict[str, Any]]) -> None:
+        """Put events in front of those that came so far: of which some are among them."""
+        known = {(each.time_ns, each.kind, each.text) for each, _ in self._events}
+        later, self._events = self._events, deque()
+        self._event_bytes = 0
+        stretches, self._stretches = self._stretches, OrderedDict()
+        for event in earlier:
+            if (event["time_ns"], event["kind"], event["text"]) not in known:
+                self.take_event(event, event_bytes(event))
+        self._stretches |= stretches
+        for happening, size_bytes in later:
+            self._take(happening, size_bytes)
+
+    def take_oom(self, report: OomReport) -> None:
+        """A report of running out of memory; one with the same id replaces it."""
+        self.ooms[report.id] = report
+        while len(self.ooms) > MAX_OOMS:
+            self.ooms.popitem(last=False)
+
+    def evidence(self, rank: int, window: int) -> RankEvidence:
+        """Everything as judges read it.
+
+        Args:
+            rank: its number.
+            window: so many of the newest steps are whole.
+        """
+        samples = self.samples.rows(SAMPLE_WINDOW)
+        device = self.info.devices[0] if self.info.devices else None
+        total_bytes = None if device is None else device.total_bytes
+        return RankEvidence(
+            rank,
+            self.info.host,
+            self.steps.rows(window),
+            samples,
+            tuple(self._stretches.values()),
+            tuple(happening for happening, _ in self._events),
+            samples.last("device.total_bytes") if total_bytes is None else total_bytes,
+            None if device is None else device.limit_bytes,
+            "" if device is None else device.name,
+            self.info.software.get("torch", ""),
+            self._settings(),
+            tuple(self._status.get("processes") or ()),
+            tuple(self._status.get("outside") or ()),
+            self.growth,
+            tuple(sorted(self.ooms.values(), key=lambda report: report.time_ns)),
+            _map(samples),
+        )
+
+    def _take(self, happening: Happening, size_bytes: int) -> None:
+        self._events.append((happening, size_bytes))
+        self._event_bytes += size_bytes
+        while len(self._events) > MAX_EVENTS or self._event_bytes > MAX_EVENT_BYTES:
+            self._event_bytes -= self._events.popleft()[1]
+
+    def _settings(self) -> str | None:
+        """The allocator's settings, as the newest event that tells them has them."""
+        for happening, _ in reversed(self._events):
+            told = happening.data.get("settings") if happening.kind == "settings" else None
+            if isinstance(told, str):
+                return told
+        return None
+
+    def _take_phase(self, event: dict[str, Any]) -> None:
+        data = event["data"]
+        name, number = data.get("phase"), _integer(data.get("id"))
+        start_ns = _integer(data.get("start_ns"))
+        if not isinstance(name, str) or name in _NOT_STRETCHES or number is None or not start_ns:
+            return
+        self._stretches[number] = Stretch(
+            name,
+            start_ns,
+            _integer(data.get("end_ns")),
+            event["step"],
+            _integer(data.get("peak_bytes")),
+        )
+        while len(self._stretches) > MAX_STRETCHES:
+            self._stretches.popitem(last=False)
+
+
+def event_bytes(event: dict[str, Any]) -> int:
+    """About how much an event holds."""
+    return len(event["text"]) + len(repr(event["data"]))
+
+
+def _map(samples: EvidenceRows) -> dict[str, int] | None:
+    known = {name: samples.last(column) for name, column in _MAP.items()}
+    found = {name: value for name, value in known.items() if value is not None}
+    return found or None
+
+
+def _integer(value: Any) -> int | None:
+    is_number = type(value) is int
+    return value if is_number and -_INT64_MAX <= value <= _INT64_MAX else None

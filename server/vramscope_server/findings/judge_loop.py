@@ -1,0 +1,190 @@
+"""Judges runs again and again while something comes, and once more when they are over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from vramscope_server.findings.board import FindingsBoard
+from vramscope_server.findings.ended_ranks import EndedRanks
+from vramscope_server.findings.evidence import GatheredEvidence
+from vramscope_server.findings.investigator import Investigator
+from vramscope_server.findings.judge_thread import JudgeHangs, JudgeThread
+from vramscope_server.findings.judging import Judging
+from vramscope_server.findings.taking_up import TakingUp
+
+_logger = logging.getLogger("vramscope.findings")
+
+TURN_LIMIT_S: Final = 30.0
+
+_TICK_S: Final = 0.5
+_LEAST_S: Final = 2.0
+"""Between two judgements of a run."""
+_SHARE: Final = 20.0
+"""A run is judged again after so many times what it took: 5 % of a core."""
+_QUIET_S: Final = 30.0
+"""A live run is judged again after so long without anything new: forecasts get older."""
+_FORGET_S: Final = 60.0
+"""What comes late from a run that is over, such as a report, still finds its evidence."""
+
+
+class RunStates(Protocol):
+    """What is read of the registry."""
+
+    def run(self, run_id: str) -> dict[str, Any] | None:
+        """One run with its ranks."""
+        ...
+
+
+@dataclass
+class _Turns:
+    """When a run was judged."""
+
+    judged_s: float = float("-inf")
+    took_s: float = 0.0
+    judged_ns: int | None = None
+    over_s: float | None = None
+    hung: bool = field(default=False)
+
+
+class JudgeLoop:
+    """Owns the task that judges; everything but the judges themselves is on the event loop."""
+
+    def __init__(
+        self,
+        registry: RunStates,
+        evidence: GatheredEvidence,
+        board: FindingsBoard,
+        judging: Judging,
+        taking_up: TakingUp,
+        ended: EndedRanks,
+        investigator: Investigator,
+        clock_ns: Callable[[], int] = time.time_ns,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._registry = registry
+        self._evidence = evidence
+        self._board = board
+        self._judging = judging
+        self._taking_up = taking_up
+        self._ended = ended
+        self._investigator = investigator
+        self._clock_ns = clock_ns
+        self._clock_s = clock_s
+        self._thread = JudgeThread(TURN_LIMIT_S)
+        self._turns: dict[str, _Turns] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def looked_for(self) -> list[str]:
+        """Names of the judges."""
+        return self._judging.names
+
+    def judged_ns(self, run_id: str) -> int | None:
+        """When a run was judged last; None is not by this server."""
+        turns = self._turns.get(run_id)
+        return None if turns is None else turns.judged_ns
+
+    async def start(self) -> None:
+        """Take up what was open when the server stopped, and begin."""
+        await self._taking_up.start()
+        self._tasks = [
+            asyncio.create_task(self._judge_all(), name="vramscope-judge-loop"),
+            asyncio.create_task(self._board.writer.run(), name="vramscope-findings"),
+        ]
+
+    async def stop(self) -> None:
+        """End, and store what has changed, against a deadline."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._tasks = []
+        self._thread.stop()
+        await self._board.writer.stop()
+
+    async def turn(self) -> None:
+        """Judge every run that is due, then let those end that are over."""
+        await self._taking_up.take_up_begun()
+        for run_id in self._evidence.runs():
+            state = self._registry.run(run_id)
+            if state is None:
+                self._forget(run_id)
+            elif self._is_due(run_id, state):
+                await self._judge(run_id, state)
+        await self._ended.look(self._is_awaited)
+        self._evidence.forget_most_silent()
+        for run_id in set(self._turns) - set(self._evidence.runs()):
+            if self._registry.run(run_id) is None:
+                del self._turns[run_id]
+
+    async def _judge_all(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            try:
+                await self.turn()
+            except Exception:  # whatever it was: the next turn may do
+                _logger.exception("a turn of judging failed")
+                await asyncio.sleep(_LEAST_S)
+
+    def _is_due(self, run_id: str, state: dict[str, Any]) -> bool:
+        turns = self._turns.setdefault(run_id, _Turns())
+        run = self._evidence.run(run_id)
+        now_s = self._clock_s()
+        since_s = now_s - turns.judged_s
+        if run is None or turns.hung:
+            return False
+        if _over(state) & run.ranks.keys() - run.closed:
+            return True
+        if state["state"] != "live":
+            turns.over_s = now_s if turns.over_s is None else turns.over_s
+            if not run.is_new and now_s - turns.over_s > _FORGET_S:
+                self._forget(run_id)
+            return run.is_new
+        turns.over_s = None
+        wait_s = max(_LEAST_S, _SHARE * turns.took_s) if run.is_new else _QUIET_S
+        return since_s >= wait_s
+
+    async def _judge(self, run_id: str, state: dict[str, Any]) -> None:
+        turns, run = self._turns[run_id], self._evidence.run(run_id)
+        if run is None:
+            return
+        run.is_new = False
+        over = _over(state) & run.ranks.keys()
+        evidence = self._evidence.run_evidence(run_id, state, self._clock_ns())
+        across = self._taking_up.compares_ranks(run_id, evidence)
+        try:
+            judgement = await self._thread.call(
+                lambda: self._judging.judge(evidence, across_ranks=across)
+            )
+        except JudgeHangs:
+            turns.hung = True
+            return
+        where = {rank: (each.life, each.step_offset) for rank, each in run.ranks.items()}
+        self._board.judged(judgement, where)
+        turns.judged_s, turns.took_s = self._clock_s(), judgement.took_s
+        turns.judged_ns = evidence.now_ns
+        # One that came back while it was judged has taken itself out, and is judged again.
+        run.closed |= over & _over(self._registry.run(run_id) or state)
+        if state["state"] == "live":
+            await self._investigator.look(run_id, state, self._board.open_of(run_id))
+
+    def _is_awaited(self, run_id: str, rank: int) -> bool:
+        """Whether the end of a rank is still to be judged."""
+        run, turns = self._evidence.run(run_id), self._turns.get(run_id)
+        is_hung = turns is not None and turns.hung
+        return run is not None and not is_hung and rank in run.ranks.keys() - run.closed
+
+    def _forget(self, run_id: str) -> None:
+        self._evidence.forget(run_id)
+        with contextlib.suppress(KeyError):
+            self._turns[run_id].over_s = None
+
+
+def _over(state: dict[str, Any]) -> set[int]:
+    return {rank["rank"] for rank in state["ranks"] if rank["state"] != "live"}

@@ -1,0 +1,121 @@
+"""One turn of all judges over one run: what each of them says, and which of them failed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from vramscope_analysis.diagnosis.diagnose import RankJudge, RunJudge
+from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.evidence.run_evidence import RunEvidence
+
+_logger = logging.getLogger("vramscope.findings")
+
+MAX_FINDINGS: Final = 256
+"""Findings of one judge in one turn; more are not read."""
+
+Judges = Sequence[RankJudge | RunJudge]
+
+
+class Found(NamedTuple):
+    """A finding and the judge that made it."""
+
+    judge: str
+    finding: Finding
+
+
+class Failure(NamedTuple):
+    """A judge that raised; ``rank`` is None for one of all ranks."""
+
+    judge: str
+    rank: int | None
+
+
+@dataclass
+class Judgement:
+    """What all judges said of a run at one time."""
+
+    run_id: str
+    time_ns: int
+    ranks: frozenset[int]
+    """The ranks that there was evidence of."""
+    found: list[Found] = field(default_factory=list[Found])
+    failures: set[Failure] = field(default_factory=set[Failure])
+    took_s: float = 0.0
+
+
+class Judging:
+    """Asks the judges. Used by one thread at a time.
+
+    Args:
+        judges: those that are asked, in this order.
+    """
+
+    def __init__(self, judges: Judges) -> None:
+        self._judges = judges
+        self.failures: Counter[str] = Counter()
+        """How often each judge raised."""
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        """What each judge took so far."""
+
+    @property
+    def names(self) -> list[str]:
+        """What is looked for."""
+        return list(dict.fromkeys(judge_name(judge) for judge in self._judges))
+
+    def judge(self, run: RunEvidence, *, across_ranks: bool = True) -> Judgement:
+        """Ask every judge. One that raises is noted, and the others are asked all the same.
+
+        Args:
+            run: what is known.
+            across_ranks: ask those that compare ranks, too.
+        """
+        begun_s = time.perf_counter()
+        judgement = Judgement(run.run_id, run.now_ns, frozenset(rank.rank for rank in run.ranks))
+        # Numbers of an agent may be anything.
+        with np.errstate(all="ignore"):
+            for judge in self._judges:
+                if isinstance(judge, RankJudge):
+                    for rank in run.ranks:
+                        self._ask(judgement, judge, rank.rank, partial(judge.judge, rank))
+                elif across_ranks:
+                    self._ask(judgement, judge, None, partial(judge.judge, run))
+        judgement.took_s = time.perf_counter() - begun_s
+        return judgement
+
+    def _ask(
+        self,
+        judgement: Judgement,
+        judge: RankJudge | RunJudge,
+        rank: int | None,
+        ask: Callable[[], list[Finding]],
+    ) -> None:
+        name = judge_name(judge)
+        begun_s = time.perf_counter()
+        try:
+            said = ask()[:MAX_FINDINGS]
+            for finding in said:
+                is_named = rank is None or finding.ranks
+                named = finding if is_named else replace(finding, ranks=(rank or 0,))
+                judgement.found.append(Found(name, named))
+        except Exception:  # a judge that fails must not silence the others
+            judgement.failures.add(Failure(name, rank))
+            self.failures[name] += 1
+            # It will fail again every few seconds, in the same way.
+            if self.failures[name].bit_count() == 1:
+                count = self.failures[name]
+                _logger.exception("the judge %s failed, %d times so far", name, count)
+        finally:
+            self.seconds[name] += time.perf_counter() - begun_s
+
+
+def judge_name(judge: RankJudge | RunJudge) -> str:
+    """Name of a judge: that of its function."""
+    return getattr(judge.judge, "__name__", type(judge.judge).__name__)
