@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from vramscope_analysis.diagnosis.cycle_growth import cycle_growth
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.leak import leak
+from vramscope_analysis.diagnosis.near_oom import near_oom
+from vramscope_analysis.diagnosis.retained_exception import retained_exception
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 SEVERITIES: Final = ("info", "warning", "critical")
@@ -27,7 +30,12 @@ class RunJudge:
     judge: Callable[[RunEvidence], list[Finding]]
 
 
-JUDGES: tuple[RankJudge | RunJudge, ...] = (RankJudge(leak),)
+JUDGES: tuple[RankJudge | RunJudge, ...] = (
+    RankJudge(leak),
+    RankJudge(cycle_growth),
+    RankJudge(retained_exception),
+    RankJudge(near_oom),
+)
 """One line a judge."""
 
 

@@ -10,6 +10,7 @@ from vramscope_analysis.diagnosis.floors import ALLOCATED, Floors, floors_of
 from vramscope_analysis.diagnosis.forecast import Forecast, forecast_of
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict, verdict_of
 from vramscope_analysis.diagnosis.in_use import grown_category, use_of
+from vramscope_analysis.diagnosis.sawtooth import Sawtooth, sawtooth_of
 from vramscope_analysis.diagnosis.staircase import Staircase, staircase_of
 from vramscope_analysis.diagnosis.trend import Growth, continues, growth_of
 from vramscope_analysis.evidence.growth_report import GrowthReport
@@ -19,6 +20,8 @@ Cause = Literal["added", "enlarged", "in use"]
 """``added``: there are more and more tensors. ``enlarged``: as many as before, which get larger.
 ``in use``: a model is enlarged, and works with what it has got."""
 
+_TEETH: Final = 3.0
+"""Growth that is higher than so many teeth of a sawtooth is not one of them."""
 _LEAST_SHARE: Final = 0.3
 """A report explains growth when its groups make up this share of what grew meanwhile."""
 
@@ -36,6 +39,7 @@ class GrowthReading:
         verdict: what the agent found, if it looked since the growth began and found it.
         is_asked: whether the agent has looked since then, whatever it found.
         forecast: when memory is full, if that is sure enough and near enough.
+        sawtooth: memory that falls when Python collects; None is none.
     """
 
     floors: Floors
@@ -46,11 +50,22 @@ class GrowthReading:
     verdict: GrowthVerdict | None = None
     is_asked: bool = False
     forecast: Forecast | None = None
+    sawtooth: Sawtooth | None = None
 
     @property
     def is_suspicious(self) -> bool:
         """Whether it may be a leak."""
-        return self.growth is not None and self.cause == "added"
+        if self.growth is None or self.cause != "added":
+            return False
+        # What collections have freed until now they will free again.
+        sawtooth = self.sawtooth
+        return sawtooth is None or self.growth.grown_bytes > _TEETH * sawtooth.top_bytes
+
+    @property
+    def garbage(self) -> GrowthVerdict | None:
+        """The verdict, if it is that garbage waits."""
+        verdict = self.verdict
+        return verdict if verdict is not None and verdict.kind == "cycle_growth" else None
 
 
 _readings: WeakKeyDictionary[RankEvidence, GrowthReading] = WeakKeyDictionary()
@@ -72,8 +87,9 @@ def _read(rank: RankEvidence) -> GrowthReading:
     found = None if report is None else _found(report)
     if growth is None and report is not None and found is not None:
         growth = continues(floors, report.steps, report.live_bytes_at_looks)
+    sawtooth = sawtooth_of(floors, rank.samples)
     if growth is None:
-        return GrowthReading(floors)
+        return _without_growth(floors, sawtooth, found)
     is_asked = report is not None and _is_of(report, growth)
     verdict = found if is_asked else None
     cause, series = _cause(rank, floors, growth)
@@ -83,7 +99,18 @@ def _read(rank: RankEvidence) -> GrowthReading:
     forecast = forecast_of(rank, growth, is_confirmed=verdict is not None)
     if forecast is not None and not forecast.is_worth_saying:
         forecast = None
-    return GrowthReading(floors, growth, staircase, cause, series, verdict, is_asked, forecast)
+    return GrowthReading(
+        floors, growth, staircase, cause, series, verdict, is_asked, forecast, sawtooth
+    )
+
+
+def _without_growth(
+    floors: Floors, sawtooth: Sawtooth | None, found: GrowthVerdict | None
+) -> GrowthReading:
+    """A sawtooth is of garbage unless the blocks that were looked at are held by somebody."""
+    if sawtooth is None or (found is not None and found.kind != "cycle_growth"):
+        return GrowthReading(floors)
+    return GrowthReading(floors, verdict=found, is_asked=found is not None, sawtooth=sawtooth)
 
 
 def _found(report: GrowthReport) -> GrowthVerdict | None:

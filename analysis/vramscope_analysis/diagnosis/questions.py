@@ -49,7 +49,9 @@ def questions(run: RunEvidence) -> list[Question]:
 def _question(rank: RankEvidence) -> Question | None:
     reading = growth_reading(rank)
     growth = reading.growth
-    if growth is None or not reading.is_suspicious or not _is_open(rank, reading):
+    if growth is None or not reading.is_suspicious:
+        return _of_sawtooth(rank, reading)
+    if not _is_open(rank, reading):
         return None
     every, looks = EVERY_STEPS, LOOKS
     if growth.period_steps > EVERY_STEPS:
@@ -59,6 +61,20 @@ def _question(rank: RankEvidence) -> Question | None:
         f"memory has grown since step {growth.since_step}",
         {"looks": looks, "every": every},
         int(growth.grown_bytes),
+    )
+
+
+def _of_sawtooth(rank: RankEvidence, reading: GrowthReading) -> Question | None:
+    sawtooth = reading.sawtooth
+    if sawtooth is None or reading.verdict is not None:
+        return None
+    if rank.growth is not None and rank.growth.steps[-1:] >= (sawtooth.falls[0],):
+        return None
+    return Question(
+        rank.rank,
+        "memory falls when Python collects",
+        {"looks": LOOKS, "every": EVERY_STEPS},
+        int(sawtooth.top_bytes),
     )
 
 

@@ -1,0 +1,134 @@
+"""Floors that rise and fall again: do the falls come with Python's garbage collections?
+
+Memory in reference cycles stays until the collector of the oldest generation comes by. Then the
+floor falls, within the same moment. Whether that is chance is reckoned: with the share of all steps
+in which a collection took place, and the number of falls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vramscope_analysis.diagnosis.floors import Floors
+from vramscope_analysis.diagnosis.words import MIB
+from vramscope_analysis.evidence.columns import Rows
+
+COLLECTIONS: Final = "gc.full_collections"
+
+LEAST_FALL_BYTES: Final = 8 * MIB
+_OF_RISE: Final = 0.5
+"""A fall gives back at least this share of what had gathered since the one before."""
+_OF_LARGEST: Final = 0.25
+_LEAST_RISES: Final = 3
+"""It has to have gathered in so many rises before a fall: not a model that came and went."""
+_CHANCE: Final = 0.02
+_MATCHED: Final = 0.75
+_STILL_DUE: Final = 4.0
+"""Without a fall for so many times as long as between two, it is over."""
+
+
+@dataclass(frozen=True)
+class Sawtooth:
+    """Memory that gathers until a collection frees it.
+
+    Args:
+        top_bytes: the most that one fall gave back.
+        held_bytes: what has gathered since the last.
+        falls: the steps at whose ends it had fallen.
+        chance: of so many falls coming with collections by accident.
+        period_steps: between two falls; None where there was only one.
+    """
+
+    top_bytes: float
+    held_bytes: float
+    falls: tuple[int, ...]
+    chance: float
+    period_steps: int | None
+
+
+def sawtooth_of(floors: Floors, samples: Rows) -> Sawtooth | None:
+    """A sawtooth whose falls come with full collections; None if there is none.
+
+    Args:
+        floors: the ends of steps.
+        samples: which count the collections.
+    """
+    if len(floors) < 2 or not len(samples):
+        return None
+    falls = _falls(floors)
+    if not len(falls):
+        return None
+    collected = _collected(floors, samples)
+    if collected is None:
+        return None
+    falls = falls[collected[falls] >= 0]  # what was before the first sample is not known
+    if not len(falls):
+        return None
+    matched = falls[collected[falls] > 0]
+    chance = float((collected > 0).sum() / max((collected >= 0).sum(), 1)) ** len(matched)
+    if len(matched) < _MATCHED * len(falls) or chance > _CHANCE or not len(matched):
+        return None
+    return _sawtooth(floors, matched, chance)
+
+
+def last_collection_step(samples: Rows) -> int | None:
+    """How many steps were over when the last full collection took place."""
+    count = samples.numbers(COLLECTIONS)
+    rises = np.flatnonzero(np.diff(count) > 0)
+    if samples.number is None or not len(rises):
+        return None
+    return int(samples.number[rises[-1] + 1])
+
+
+def _falls(floors: Floors) -> NDArray[np.int64]:
+    """Rows at which much of what had gathered since the last fall is gone at once."""
+    differences = np.diff(floors.allocated)
+    largest = -float(differences.min())
+    least = max(LEAST_FALL_BYTES, _OF_LARGEST * largest)
+    falls: list[int] = []
+    start = 0
+    for row in np.flatnonzero(differences <= -least) + 1:
+        gathered = floors.allocated[start:row]
+        low = int(np.argmin(gathered))
+        rise = float(gathered[-1] - gathered[low])
+        rises = int((np.diff(gathered[low:]) > 0).sum())
+        if -differences[row - 1] >= _OF_RISE * rise and rises >= _LEAST_RISES:
+            falls.append(int(row))
+        start = int(row)
+    return np.array(falls, np.int64)
+
+
+def _collected(floors: Floors, samples: Rows) -> NDArray[np.int64] | None:
+    """Of each row: 1 if a collection took place since the one before, 0 if not, -1 not known."""
+    count = samples.numbers(COLLECTIONS)
+    known = ~np.isnan(count)
+    if known.sum() < 2:
+        return None
+    count, time_ns = count[known], samples.time_ns[known]
+    # The samples around the whole time from the end of one step to the end of the next.
+    after = np.searchsorted(time_ns, floors.time_ns, side="left")
+    before = np.searchsorted(time_ns, np.concatenate(([0], floors.time_ns[:-1])), "right") - 1
+    is_seen = (before >= 0) & (after < len(time_ns))
+    after, before = np.minimum(after, len(time_ns) - 1), np.maximum(before, 0)
+    return np.where(is_seen, (count[after] > count[before]).astype(np.int64), -1)
+
+
+def _sawtooth(floors: Floors, falls: NDArray[np.int64], chance: float) -> Sawtooth | None:
+    sizes = floors.allocated[falls - 1] - floors.allocated[falls]
+    steps = floors.step[falls]
+    last = int(falls[-1])
+    since = int(floors.step[-1] - steps[-1])
+    gaps = np.diff(np.concatenate(([floors.step[0]], steps)))
+    if since > _STILL_DUE * max(int(gaps.max()), 1):
+        return None
+    return Sawtooth(
+        float(sizes.max()),
+        max(float(floors.allocated[-1] - floors.allocated[last:].min()), 0.0),
+        tuple(int(step) for step in steps),
+        chance,
+        int(np.median(gaps[1:])) if len(gaps) > 1 else None,
+    )
