@@ -52,6 +52,8 @@ class GrowthGroup:
         tensors: samples in words: ``float32[512, 1024]``.
         holders: why they live, the most frequent first.
         garbage_bytes: how much of it only waits for Python's collector.
+        category: what it is counted as: ``parameters``, ``gradients``, ``optimizer_state``,
+            ``buffers``, or empty.
     """
 
     stack: tuple[Frame, ...] = ()
@@ -63,6 +65,7 @@ class GrowthGroup:
     tensors: tuple[str, ...] = ()
     holders: tuple[Holder, ...] = ()
     garbage_bytes: int = 0
+    category: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class GrowthReport:
         garbage: what the collector would free: ``bytes``, ``tensors``, ``cycle`` (names).
         added_us_per_step: what looking has cost.
         complete: False when a budget or an error ended it early; ``notes`` say which.
+        held: the largest live tensors that no step works with, by who holds them, whether they
+            grow or not: no parameters, gradients or optimizer state that are in use.
     """
 
     time_ns: int = 0
@@ -89,3 +94,4 @@ class GrowthReport:
     added_us_per_step: float | None = None
     complete: bool = True
     notes: tuple[str, ...] = ()
+    held: tuple[GrowthGroup, ...] = ()
