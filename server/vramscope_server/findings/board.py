@@ -143,7 +143,7 @@ class FindingsBoard:
             if seen_as is not None:
                 seen_as.judge = found.judge
                 life = where.get(min(found.finding.ranks, default=-1), (0, 0))
-                seen_as.data |= {"life": life[0], "step_offset": life[1]}
+                seen_as.data = seen_as.data | {"life": life[0], "step_offset": life[1]}
                 seen.add(seen_as.id)
         for record in before:
             if record.id not in seen and _was_looked_for(record, judgement):
@@ -166,6 +166,7 @@ class FindingsBoard:
         now_ns = self._clock_ns()
         self._told_ns[record.id] = now_ns
         self._untold.discard(record.id)
+        record.touch(now_ns)
         self.writer.note(record)
         self._audience.publish_finding(record.run_id, record.payload(now_ns))
         self._audience.run_changed(record.run_id)

@@ -10,6 +10,7 @@ import numpy as np
 
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RunEvidence, RunState
+from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_protocol.messages import RankInfo
 from vramscope_server.findings.gathered_rank import GatheredRank, event_bytes
 from vramscope_server.findings.growth_answer import growth_answers
@@ -22,7 +23,7 @@ MAX_RUNS: Final = 256
 
 _MOST_STEPS: Final = 2048
 _LEAST_STEPS: Final = 128
-_RANKS_WITH_MOST: Final = 8
+_RANKS_WITH_MOST: Final = 16
 _CLOCKS_NS: Final = 2 * 10**9
 """The start of a process and the times of its rows come from two clocks."""
 
@@ -98,9 +99,7 @@ class GatheredEvidence:
             # One of a life before says nothing of this one.
             if run is None or gathered is None or report.time_ns < gathered.started_ns - _CLOCKS_NS:
                 continue
-            if gathered.growth is None or report.time_ns > gathered.growth.time_ns:
-                gathered.growth = report
-                run.is_new = True
+            run.is_new |= gathered.take_growth(report)
 
     def take_oom(self, run_id: str, rank: int, report: OomReport) -> None:
         """A rank ran out of memory."""
@@ -108,6 +107,13 @@ class GatheredEvidence:
         if gathered is not None:
             gathered.take_oom(report)
             self._runs[run_id].is_new = True
+
+    def take_trials(self, run_id: str, rank: int, trials: tuple[SettingsTrial, ...]) -> None:
+        """A recorded window of a rank was replayed under other settings."""
+        run = self._runs.get(run_id)
+        if run is not None and rank in run.ranks:
+            run.ranks[rank].trials = trials
+            run.is_new = True
 
     def runs(self) -> list[str]:
         """Runs that there is evidence of."""

@@ -9,6 +9,7 @@ from vramscope_analysis.evidence.columns import Rows as EvidenceRows
 from vramscope_analysis.evidence.growth_report import GrowthReport
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import Happening, RankEvidence, Stretch
+from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_protocol.messages import RankInfo
 from vramscope_server.findings.row_history import RowHistory
 from vramscope_server.rows import Rows
@@ -21,7 +22,8 @@ MAX_OOMS: Final = 32
 
 SAMPLE_WINDOW: Final = 600
 _HEAD_STEPS: Final = 64
-_STEPS_TOGETHER: Final = 32
+_FLOOR: Final = "allocated_bytes.all.current"
+_PEAK: Final = "step.peak_allocated_bytes"
 _NOT_STRETCHES: Final = frozenset({"forward", "backward", "optimizer"})
 _MAP: Final = {
     "largest_free_bytes": "cache.largest_free_bytes",
@@ -42,16 +44,20 @@ class GatheredRank:
 
     def __init__(self, info: RankInfo, ooms: OrderedDict[str, OomReport] | None = None) -> None:
         self.info = info
-        self.steps = RowHistory(_HEAD_STEPS, _STEPS_TOGETHER)
-        self.samples = RowHistory(0, 1)
+        self.steps = RowHistory(_HEAD_STEPS, _FLOOR, _PEAK)
+        self.samples = RowHistory()
         self.ooms: OrderedDict[str, OomReport] = OrderedDict() if ooms is None else ooms
         self.growth: GrowthReport | None = None
+        self.trials: tuple[SettingsTrial, ...] = ()
+        """What the newest recorded window says of other settings."""
         self.life = 0
         self.step_offset = 0
         self._events: deque[tuple[Happening, int]] = deque()
         self._event_bytes = 0
         self._stretches: OrderedDict[int, Stretch] = OrderedDict()
         self._status: dict[str, Any] = {}
+        self._settings: str | None = None
+        """The allocator's settings, as they were told last."""
 
     @property
     def started_ns(self) -> int:
@@ -98,6 +104,14 @@ class GatheredRank:
         for happening, size_bytes in later:
             self._take(happening, size_bytes)
 
+    def take_growth(self, report: GrowthReport) -> bool:
+        """An answer to the question what grows; whether it is the newest that tells something."""
+        is_telling = bool(report.groups or report.host_groups or report.notes)
+        if self.growth is not None and (not is_telling or report.time_ns <= self.growth.time_ns):
+            return False
+        self.growth = report
+        return True
+
     def take_oom(self, report: OomReport) -> None:
         """A report of running out of memory; one with the same id replaces it."""
         self.ooms[report.id] = report
@@ -125,27 +139,22 @@ class GatheredRank:
             None if device is None else device.limit_bytes,
             "" if device is None else device.name,
             self.info.software.get("torch", ""),
-            self._settings(),
+            self._settings,
             tuple(self._status.get("processes") or ()),
             tuple(self._status.get("outside") or ()),
             self.growth,
             tuple(sorted(self.ooms.values(), key=lambda report: report.time_ns)),
             _map(samples),
+            self.trials,
         )
 
     def _take(self, happening: Happening, size_bytes: int) -> None:
+        told = happening.data.get("text") if happening.kind == "settings" else None
+        self._settings = told if isinstance(told, str) else self._settings
         self._events.append((happening, size_bytes))
         self._event_bytes += size_bytes
         while len(self._events) > MAX_EVENTS or self._event_bytes > MAX_EVENT_BYTES:
             self._event_bytes -= self._events.popleft()[1]
-
-    def _settings(self) -> str | None:
-        """The allocator's settings, as the newest event that tells them has them."""
-        for happening, _ in reversed(self._events):
-            told = happening.data.get("settings") if happening.kind == "settings" else None
-            if isinstance(told, str):
-                return told
-        return None
 
     def _take_phase(self, event: dict[str, Any]) -> None:
         data = event["data"]

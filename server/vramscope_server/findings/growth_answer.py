@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache, partial
+from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
-from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport, Holder
+from vramscope_analysis.diagnosis.questions import COMMAND
+from vramscope_analysis.evidence.growth_report import GrowthReport
+from vramscope_server.findings.plain_data import is_object
 
-COMMAND: Final = "explain_growth"
-
-MAX_GROUPS: Final = 64
-MAX_FRAMES: Final = 64
-MAX_HOLDERS: Final = 16
-MAX_WORDS: Final = 16
-MAX_LOOKS: Final = 64
+MAX_ITEMS: Final = 64
+"""Of any list, and of any object."""
 MAX_TEXT: Final = 400
 _MOST: Final = 1 << 53
 """Beyond it JSON's readers lose digits, and no memory is as large."""
+
+Read = Callable[[Any], Any]
 
 
 def growth_answers(command: dict[str, Any]) -> Iterator[tuple[int, GrowthReport]]:
@@ -24,104 +26,100 @@ def growth_answers(command: dict[str, Any]) -> Iterator[tuple[int, GrowthReport]
     if command["name"] != COMMAND:
         return
     for rank, receipt in command["receipts"].items():
-        if receipt["state"] == "done" and isinstance(receipt["result"], Mapping):
+        if receipt["state"] == "done" and isinstance(receipt.get("result"), Mapping):
             yield int(rank), growth_report(receipt["result"], receipt["time_ns"])
 
 
 def growth_report(answer: Mapping[str, Any], time_ns: int) -> GrowthReport:
-    """Read one report; what is not as it should be is left out.
+    """Read one report; what is not as it should be is as if it were not there.
 
     Args:
         answer: the receipt's result.
         time_ns: when the receipt was made.
     """
-    complete = answer.get("complete")
-    return GrowthReport(
-        time_ns,
-        _integers(answer.get("steps")),
-        _integers(answer.get("live_bytes_at_looks")),
-        tuple(_group(each) for each in _maps(answer.get("groups"), MAX_GROUPS)),
-        tuple(_plain(each) for each in _maps(answer.get("host_groups"), MAX_GROUPS)),
-        _plain(answer.get("garbage")),
-        _float(answer.get("added_us_per_step")),
-        complete if isinstance(complete, bool) else False,
-        _texts(answer.get("notes")),
-    )
+    report: GrowthReport = _reader(GrowthReport)(answer)
+    return replace(report, time_ns=time_ns, complete=answer.get("complete") is True)
 
 
-def _group(group: Mapping[str, Any]) -> GrowthGroup:
-    return GrowthGroup(
-        tuple(_frame(each) for each in _maps(group.get("stack"), MAX_FRAMES)),
-        group.get("in_backward") is True,
-        _integer(group.get("bytes")) or 0,
-        _integer(group.get("count")) or 0,
-        _integers(group.get("bytes_at_looks")),
-        _integers(group.get("counts_at_looks")),
-        _texts(group.get("tensors")),
-        tuple(_holder(each) for each in _maps(group.get("holders"), MAX_HOLDERS)),
-        _integer(group.get("garbage_bytes")) or 0,
-    )
+@cache
+def _reader(kind: Any) -> Read:
+    """How a value of a type is read; None is no value of it."""
+    if is_dataclass(kind):
+        return _dataclass_reader(kind)
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _reader(next(each for each in inner if each is not types.NoneType))
+    if origin is tuple:
+        return partial(_tuple, read=_reader(inner[0]))
+    if origin is Mapping:
+        return plain_object
+    return _PLAIN[kind]
 
 
-def _holder(holder: Mapping[str, Any]) -> Holder:
-    frame, is_growing = holder.get("frame"), holder.get("is_growing")
-    return Holder(
-        _text(holder.get("kind")) or "unknown",
-        _texts(holder.get("chain")),
-        _frame(frame) if isinstance(frame, Mapping) else None,
-        _integer(holder.get("tensors")) or 0,
-        is_growing if isinstance(is_growing, bool) else None,
-    )
+def _dataclass_reader(kind: Any) -> Read:
+    hints = get_type_hints(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+    required = {"file": "", "line": 0, "kind": "unknown"}
+
+    def read(value: Any) -> Any:
+        if not is_object(value):
+            return None
+        found = {name: reader(value.get(name)) for name, reader in readers.items()}
+        known = {name: each for name, each in found.items() if each is not None}
+        return kind(**({name: required[name] for name in required if name in readers} | known))
+
+    return read
 
 
-def _frame(frame: Mapping[str, Any]) -> Frame:
-    return Frame(
-        _text(frame.get("file")), _integer(frame.get("line")) or 0, _text(frame.get("function"))
-    )
+def plain_object(value: Any) -> dict[str, Any] | None:
+    """An object of numbers, words and lists of words; the rest is left out."""
+    if not is_object(value):
+        return None
+    return {
+        name[:MAX_TEXT]: kept
+        for name, each in list(value.items())[:MAX_ITEMS]
+        if isinstance(name, str) and (kept := _plain(each)) is not None
+    }
 
 
-def _maps(value: Any, most: int) -> list[Mapping[str, Any]]:
-    found = value[:most] if isinstance(value, (list, tuple)) else []
-    return [each for each in found if isinstance(each, Mapping)]
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bool, str)):
+        return _bool(value) if isinstance(value, bool) else _text(value)
+    if isinstance(value, (list, tuple)):
+        return list(_tuple(value, _text) or ())
+    return _integer(value)
+
+
+def _tuple(value: Any, read: Read) -> tuple[Any, ...] | None:
+    if not isinstance(value, (list, tuple)):
+        return None
+    found = (read(each) for each in cast("list[Any]", value)[:MAX_ITEMS])
+    return tuple(each for each in found if each is not None)
 
 
 def _integer(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return int(value) if abs(value) <= _MOST else None  # NaN is not
+    return value if abs(value) <= _MOST else None  # NaN is not
 
 
-def _float(value: Any) -> float | None:
-    number = _integer(value)
-    return None if number is None else float(value)
+def _text(value: Any) -> str | None:
+    return value[:MAX_TEXT].replace("\0", "") if isinstance(value, str) else None
 
 
-def _integers(value: Any) -> tuple[int, ...]:
-    found = value[:MAX_LOOKS] if isinstance(value, (list, tuple)) else ()
-    return tuple(number for each in found if (number := _integer(each)) is not None)
+def _bool(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
-def _text(value: Any) -> str:
-    return value[:MAX_TEXT].replace("\0", "") if isinstance(value, str) else ""
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    found = value[:MAX_WORDS] if isinstance(value, (list, tuple)) else ()
-    return tuple(text for each in found if (text := _text(each)))
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    """An object of numbers, words and lists of words; the rest is left out."""
-    if not isinstance(value, Mapping):
-        return {}
-    found: dict[str, Any] = {}
-    for name, each in list(value.items())[:MAX_WORDS]:
-        if isinstance(each, bool):
-            kept: Any = each
-        elif isinstance(each, (int, float)):
-            kept = _integer(each)
-        else:
-            kept = _text(each) if isinstance(each, str) else list(_texts(each))
-        if isinstance(name, str) and kept is not None:
-            found[_text(name)] = kept
-    return found
+_PLAIN: Final[dict[Any, Read]] = {
+    int: _integer,
+    float: _number,
+    str: _text,
+    bool: _bool,
+    Any: lambda _: None,
+}

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from vramscope_analysis.diagnosis.questions import COMMAND, Question
 from vramscope_protocol.commands import COMMANDS
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.auth.principal import VIEW, Principal
 from vramscope_server.commands.record import CommandRecord
 from vramscope_server.commands.request import CommandRequest, Issuer
 from vramscope_server.findings.across_ranks import GROWTH
-from vramscope_server.findings.growth_answer import COMMAND
 from vramscope_server.findings.record import FindingRecord
 
 ISSUER: Final = "vramscope"
 
 _logger = logging.getLogger("vramscope.findings")
 
-_ASKED_FOR: Final = GROWTH | {"near_oom", "host_growth", "pinned_growth"}
+_HOST_GROWTH: Final = frozenset({"host_growth", "pinned_growth"})
 _DEADLINE_S: Final = 600.0
 """Steps may be slow; the agent gives up by itself when nothing grows."""
-_WAITS_S: Final = (0.0, 30.0, 120.0, 600.0)
-"""After so many questions about a finding that stay without an answer that tells."""
+_FIRST_WAIT_S: Final = 5.0
+_LONGEST_WAIT_S: Final = 600.0
+_COUNTED_S: Final = 1800.0
+"""Questions of this last time make the next one wait."""
 _MAX_RUNS: Final = 1024
 
 
@@ -43,14 +46,14 @@ class _Asked:
 
     command: CommandRecord | None = None
     """The newest question; at most one a run is open."""
-    finding_id: str = ""
-    times: int = 0
-    """Questions about that finding."""
-    next_s: float = 0.0
+    times_s: deque[float] = field(default_factory=deque[float])
+    """When questions of the last time were asked."""
+    ranks: dict[int, int] = field(default_factory=dict[int, int])
+    """How often each rank was asked."""
 
 
 class Investigator:
-    """Decides whom to ask, and when. One question a run at a time, later ones ever more seldom.
+    """Decides whom to ask, and when. One question a run at a time, each later one later.
 
     Args:
         coordinator: carries the command, and writes it down as any other.
@@ -60,10 +63,14 @@ class Investigator:
     def __init__(self, coordinator: Asking, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._coordinator = coordinator
         self._clock_s = clock_s
-        self._runs: dict[str, _Asked] = {}
+        self._runs: OrderedDict[str, _Asked] = OrderedDict()
 
     async def look(
-        self, run_id: str, state: dict[str, Any], records: Sequence[FindingRecord]
+        self,
+        run_id: str,
+        state: dict[str, Any],
+        records: Sequence[FindingRecord],
+        questions: Sequence[Question],
     ) -> None:
         """Ask about what is suspected in a run, if it is time to.
 
@@ -71,55 +78,71 @@ class Investigator:
             run_id: the run.
             state: the run as the registry has it.
             records: its open findings.
+            questions: what the judges would like to know, the most urgent first.
         """
-        asked = self._runs.setdefault(run_id, _Asked())
-        self._forget_oldest()
-        now_s = self._clock_s()
-        if COMMAND not in COMMANDS or (asked.command is not None and not asked.command.is_final):
+        asked = self._asked(run_id)
+        is_asking = asked.command is not None and not asked.command.is_final
+        if COMMAND not in COMMANDS or is_asking or not self._is_time(asked):
             return
         able = {
             rank["rank"]
             for rank in state["ranks"]
             if rank["connected"] and COMMAND in rank["commands"]
         }
-        record, rank = _whom(records, able)
-        if record is None or rank is None:
-            return
-        if record.id != asked.finding_id:
-            asked.finding_id, asked.times = record.id, 0
-        wait_s = _WAITS_S[min(asked.times, len(_WAITS_S) - 1)]
-        if now_s < asked.next_s + wait_s:
-            return
-        asked.times += 1
-        asked.next_s = now_s
-        await self._ask(run_id, rank, asked)
+        # A rank that was asked less often may tell more.
+        wanted = sorted(
+            (question for question in _wanted(records, questions) if question.rank in able),
+            key=lambda question: asked.ranks.get(question.rank, 0),
+        )
+        if wanted:
+            await self._ask(run_id, wanted[0], asked)
 
-    async def _ask(self, run_id: str, rank: int, asked: _Asked) -> None:
+    def _asked(self, run_id: str) -> _Asked:
+        asked = self._runs.setdefault(run_id, _Asked())
+        self._runs.move_to_end(run_id)
+        while len(self._runs) > _MAX_RUNS:
+            self._runs.popitem(last=False)
+        return asked
+
+    def _is_time(self, asked: _Asked) -> bool:
+        now_s = self._clock_s()
+        while asked.times_s and now_s - asked.times_s[0] > _COUNTED_S:
+            asked.times_s.popleft()
+        if not asked.times_s:
+            return True
+        doublings = min(len(asked.times_s) - 1, 16)
+        wait_s: float = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**doublings)
+        return now_s - asked.times_s[-1] >= wait_s
+
+    async def _ask(self, run_id: str, question: Question, asked: _Asked) -> None:
+        asked.times_s.append(self._clock_s())
+        asked.ranks[question.rank] = asked.ranks.get(question.rank, 0) + 1
         principal = Principal(ISSUER, frozenset({VIEW}), fingerprint=f"{ISSUER} {run_id}")
-        request = CommandRequest(COMMAND, [rank], {}, deadline_s=_DEADLINE_S)
+        request = CommandRequest(
+            COMMAND, [question.rank], dict(question.params), deadline_s=_DEADLINE_S
+        )
         try:
             asked.command = await self._coordinator.submit(
                 run_id, request, Issuer(principal, "server", "")
             )
         except VramscopeError as error:
-            _logger.warning("rank %d of %s cannot be asked what grows: %s", rank, run_id, error)
+            _logger.warning(
+                "rank %d of %s cannot be asked what grows: %s",
+                question.rank,
+                run_id,
+                error.message,
+            )
 
-    def _forget_oldest(self) -> None:
-        while len(self._runs) > _MAX_RUNS:
-            del self._runs[next(iter(self._runs))]
 
-
-def _whom(
-    records: Iterable[FindingRecord], able: set[int]
-) -> tuple[FindingRecord | None, int | None]:
-    """The suspicion that is oldest, and the first of its ranks that can answer."""
-    suspected = [
-        record
+def _wanted(records: Sequence[FindingRecord], questions: Sequence[Question]) -> Iterator[Question]:
+    """Questions whose answer no other rank has given, then those about growing host memory."""
+    understood = {
+        rank
         for record in records
-        if record.stage == "suspected" and record.kind in _ASKED_FOR and record.judge
-    ]
-    for record in sorted(suspected, key=lambda record: (record.opened_ns, record.id)):
-        rank = min(able.intersection(record.ranks), default=None)
-        if rank is not None:
-            return record, rank
-    return None, None
+        if record.stage == "confirmed" and record.kind in GROWTH
+        for rank in record.ranks
+    }
+    yield from (question for question in questions if question.rank not in understood)
+    for record in records:
+        if record.stage == "suspected" and record.kind in _HOST_GROWTH:
+            yield from (Question(rank, record.summary) for rank in record.ranks)

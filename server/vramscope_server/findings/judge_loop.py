@@ -172,7 +172,9 @@ class JudgeLoop:
         # One that came back while it was judged has taken itself out, and is judged again.
         run.closed |= over & _over(self._registry.run(run_id) or state)
         if state["state"] == "live":
-            await self._investigator.look(run_id, state, self._board.open_of(run_id))
+            await self._investigator.look(
+                run_id, state, self._board.open_of(run_id), judgement.questions
+            )
 
     def _is_awaited(self, run_id: str, rank: int) -> bool:
         """Whether the end of a rank is still to be judged."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 
 from vramscope_analysis.diagnosis.diagnose import RankJudge, RunJudge
 from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.questions import Question, questions
 from vramscope_analysis.evidence.run_evidence import RunEvidence
 
 _logger = logging.getLogger("vramscope.findings")
@@ -48,6 +50,8 @@ class Judgement:
     """The ranks that there was evidence of."""
     found: list[Found] = field(default_factory=list[Found])
     failures: set[Failure] = field(default_factory=set[Failure])
+    questions: list[Question] = field(default_factory=list[Question])
+    """What a rank could be asked to know more, the most urgent first."""
     took_s: float = 0.0
 
 
@@ -56,10 +60,14 @@ class Judging:
 
     Args:
         judges: those that are asked, in this order.
+        questions: says what else is worth knowing.
     """
 
-    def __init__(self, judges: Judges) -> None:
+    def __init__(
+        self, judges: Judges, questions: Callable[[RunEvidence], list[Question]] = questions
+    ) -> None:
         self._judges = judges
+        self._questions = questions
         self.failures: Counter[str] = Counter()
         """How often each judge raised."""
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -87,6 +95,8 @@ class Judging:
                         self._ask(judgement, judge, rank.rank, partial(judge.judge, rank))
                 elif across_ranks:
                     self._ask(judgement, judge, None, partial(judge.judge, run))
+            with self._guarded("questions", judgement, None):
+                judgement.questions = self._questions(run)
         judgement.took_s = time.perf_counter() - begun_s
         return judgement
 
@@ -98,13 +108,17 @@ class Judging:
         ask: Callable[[], list[Finding]],
     ) -> None:
         name = judge_name(judge)
-        begun_s = time.perf_counter()
-        try:
-            said = ask()[:MAX_FINDINGS]
-            for finding in said:
+        with self._guarded(name, judgement, rank):
+            for finding in ask()[:MAX_FINDINGS]:
                 is_named = rank is None or finding.ranks
                 named = finding if is_named else replace(finding, ranks=(rank or 0,))
                 judgement.found.append(Found(name, named))
+
+    @contextmanager
+    def _guarded(self, name: str, judgement: Judgement, rank: int | None) -> Generator[None]:
+        begun_s = time.perf_counter()
+        try:
+            yield
         except Exception:  # a judge that fails must not silence the others
             judgement.failures.add(Failure(name, rank))
             self.failures[name] += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, TypeGuard, cast
 
 from vramscope_analysis.diagnosis.finding import Finding
 
@@ -43,6 +43,11 @@ def plain_value(value: Any) -> Any:
     return _plain(value, _MAX_DEPTH, [MAX_ITEMS])
 
 
+def is_object(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether decoded JSON is an object."""
+    return isinstance(value, Mapping)
+
+
 def _plain(value: Any, depth: int, left: list[int]) -> Any:
     left[0] -= 1
     if value is None or isinstance(value, bool):
@@ -57,11 +62,12 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:
         return value if math.isfinite(value) else None
     if depth == 0 or left[0] <= 0:
         return None
-    if isinstance(value, Mapping):
+    most = max(0, left[0])
+    if is_object(value):
         return {
             plain_text(str(name)): _plain(each, depth - 1, left)
-            for name, each in list(value.items())[: max(0, left[0])]
+            for name, each in list(value.items())[:most]
         }
     if isinstance(value, (list, tuple)):
-        return [_plain(each, depth - 1, left) for each in value[: max(0, left[0])]]
+        return [_plain(each, depth - 1, left) for each in cast("list[Any]", value)[:most]]
     return None

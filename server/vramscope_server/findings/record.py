@@ -92,6 +92,7 @@ class FindingRecord:
             "opened_ns": self.opened_ns,
             "confirmed_ns": self.confirmed_ns,
             "resolved_ns": self.resolved_ns,
+            "updated_ns": data.get("updated_ns", self.opened_ns),
             "muted": self.muted_at(now_ns),
             "history": data.get("history", []),
         }
@@ -103,7 +104,7 @@ class FindingRecord:
         self.kind, self.severity, self.stage = finding.kind, finding.severity, finding.stage
         self.summary = plain_text(finding.summary, MAX_SUMMARY)
         self.subject = plain_text(finding.subject, MAX_SUMMARY)
-        self.data |= plain
+        self.data = self.data | plain
         if self.stage == "confirmed" and was[1] != "confirmed":
             self.confirmed_ns = now_ns
             self.note(now_ns, "confirmed")
@@ -112,6 +113,11 @@ class FindingRecord:
         elif self.severity != was[0]:
             self.note(now_ns, "severity")
         return was != (self.severity, self.stage, self.summary, self.subject, self.kind)
+
+    def touch(self, now_ns: int) -> None:
+        """It is told anew: a reader keeps the version with the higher number."""
+        newer_ns = max(now_ns, self.data.get("updated_ns", 0) + 1)
+        self.data = self.data | {"updated_ns": newer_ns}
 
     def note(self, now_ns: int, what: str) -> None:
         """Add to its history."""

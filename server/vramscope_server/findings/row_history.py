@@ -1,8 +1,8 @@
 """The rows of one rank, from its beginning until now, in bounded memory.
 
-The newest are whole. Behind them there is every second block of rows, behind those every fourth,
-and so on: a run that is ten times as long takes three and a half times a half window more. Blocks
-hold neighbours together, so that what a step differs from the one before it can still be seen.
+The newest are whole. Behind them two of each four rows stay, behind those two of each eight, and
+so on, so that a run that is twice as long takes half a window more. The two are the lowest and the
+highest: what memory came down to, and what it went up to. Nothing is an average.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ class RowHistory:
 
     Args:
         head: so many of the first rows always stay.
-        block: rows that are kept or left out together.
+        lowest: the column whose lowest row of each group stays; without it the first.
+        highest: the column whose highest row stays; without it the first.
     """
 
-    def __init__(self, head: int, block: int) -> None:
+    def __init__(self, head: int = 0, lowest: str = "", highest: str = "") -> None:
         self._head = head
-        self._block = block
+        self._lowest = lowest
+        self._highest = highest
         self._waiting: deque[Rows] = deque()
         self._columns: dict[str, Column] = {}
         self._index = np.zeros(0, np.int64)
         """Which row of all that ever came each one is."""
         self._count = 0
-        self._taken = 0
+        self._taken: int = 0
         self._thinned_at = 0
 
     def __len__(self) -> int:
@@ -66,7 +68,8 @@ class RowHistory:
         """Put rows in front of everything that came so far: those that are older than that."""
         self._take_waiting()
         times = self._columns[TIME_NS][: self._count] if self._count else earlier.time_ns[:0]
-        kept = len(earlier) if not len(times) else int(np.searchsorted(earlier.time_ns, times[0]))
+        # What the store has and came here as well is here already.
+        kept = int(np.count_nonzero(earlier.time_ns < times[0])) if len(times) else len(earlier)
         if not kept:
             return
         old = {name: column[: self._count] for name, column in self._columns.items()}
@@ -145,13 +148,36 @@ class RowHistory:
 
     def _thin(self, window: int) -> None:
         index = self._index[: self._count]
-        age = self._taken - index
-        level = np.where(age > window, 1 + np.log2(np.maximum(age / window, 1.0)).astype(int), 0)
-        keep = (index < self._head) | ((index // self._block) % (1 << level) == 0)
-        at = np.flatnonzero(keep)
+        age = np.maximum(self._taken - index, 1)
+        level = np.where(age > window, 1 + np.log2(age / window).astype(np.int64), 0)
+        # Groups of one level lie within those of the next, so that what stays of a large one is
+        # what would have stayed of all its rows.
+        group = np.where((level == 0) | (index < self._head), -1 - index, index >> (level + 1))
+        kept = [
+            _first_of_each(level, group, self._order(self._lowest, 1)),
+            _first_of_each(level, group, self._order(self._highest, -1)),
+        ]
+        at = np.unique(np.concatenate(kept))
         self._columns = {name: column[at] for name, column in self._columns.items()}
         self._index = index[at]
         self._count = self._thinned_at = len(at)
+
+    def _order(self, name: str, sign: int) -> Column:
+        """The rows by a column, those that do not know it last; by when they came without it."""
+        column = self._columns.get(name)
+        if column is None:
+            return np.arange(self._count)
+        values = column[: self._count].astype(np.float64)
+        is_known = np.isfinite(values) & (column[: self._count] != UNKNOWN)
+        return np.where(is_known, sign * values, np.inf)
+
+
+def _first_of_each(level: Column, group: Column, order: Column) -> Column:
+    """Of each group the row that comes first in an order."""
+    by = np.lexsort((order, group, level))
+    starts = np.ones(len(by), np.bool_)
+    starts[1:] = (np.diff(group[by]) != 0) | (np.diff(level[by]) != 0)
+    return by[starts]
 
 
 def is_judged(name: str) -> bool:

@@ -13,13 +13,13 @@ from typing import Any, Final, Protocol
 import numpy as np
 from sqlalchemy import Connection
 
+from vramscope_analysis.diagnosis.questions import COMMAND
 from vramscope_analysis.evidence.columns import Rows
 from vramscope_analysis.evidence.run_evidence import RunEvidence
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.findings.board import MAX_OPEN, MAX_PAST, FindingsBoard
 from vramscope_server.findings.evidence import GatheredEvidence
 from vramscope_server.findings.gathered_rank import MAX_EVENTS, GatheredRank
-from vramscope_server.findings.growth_answer import COMMAND
 from vramscope_server.store import command_log, events, findings
 from vramscope_server.store.runs import ranks_seen
 from vramscope_server.store.store import Store
