@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from vramscope.growth.groups import Group
 from vramscope.growth.samples import sample_addresses
+from vramscope.holders.graph_holders import Graphs, graph_holders
 from vramscope.holders.holder import HolderFound
-from vramscope.holders.live_tensors import Storage, TensorClasses, looking, words_of
+from vramscope.holders.live_tensors import (
+    Storage,
+    TensorClasses,
+    looking,
+    tensor_words,
+    tensors_at,
+    words_of,
+)
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import holders_within
+from vramscope.holders.unreached import holders_above
+
+_MOST_ABOVE: Final = 24
+"""Samples that the search upwards begins with."""
+_MOST_GRAPHS: Final = 2
+_UNKNOWN: Final = HolderFound("unknown")
+
+Sample = Mapping[int, int]
+"""Addresses of blocks, with the number of the time in which each came."""
 
 
 class Held(Struct):
@@ -20,7 +38,12 @@ class Held(Struct):
 
     tensors: list[str] = field(default_factory=list[str])
     holders: list[HolderFound] = field(default_factory=list[HolderFound])
-    garbage_bytes: int = 0
+    garbage: int = 0
+    """Samples that only wait for the collector."""
+    found: int = 0
+    """Samples that were found in Python."""
+    missing: dict[int, int] = field(default_factory=dict[int, int])
+    """Those that were not."""
 
 
 class GroupHolders:
@@ -28,44 +51,157 @@ class GroupHolders:
 
     Args:
         storage: finds a tensor's storage on the device.
+        births: when the block at an address came, as a number that rises.
         limit_s: how long to look.
     """
 
-    def __init__(self, storage: Storage, limit_s: float) -> None:
+    def __init__(self, storage: Storage, births: Mapping[int, int], limit_s: float) -> None:
         self._storage = storage
-        self._limit_s = limit_s
+        self._births = births
+        self._deadline_s = time.perf_counter() + limit_s
+        self._classes = TensorClasses()
+        self._with_graph: list[int] = []
+        self._with_gradient: list[int] = []
+        self.graphs = Graphs()
         self.notes: list[str] = []
         self.objects = 0
         """How many objects were looked at."""
 
-    def find(self, groups: Sequence[Group]) -> list[Held]:
-        """What holds each group, in their order."""
+    def find(self, groups: Sequence[Group], *, upwards: bool) -> list[Held]:
+        """What holds each group, in their order.
+
+        Args:
+            groups: are looked into.
+            upwards: also look for what no name leads to, which is dear.
+        """
         samples = [sample_addresses(group) for group in groups]
-        group_of = {address: at for at, each in enumerate(samples) for address in each}
-        classes = TensorClasses()
-
-        def is_wanted(value: Any) -> bool:
-            if not classes.is_plain(value):
-                return False
-            place = self._storage(value)
-            return place is not None and place[0] in group_of
-
-        reach = Reach(self._limit_s)
+        wanted = {address for each in samples for address in each}
+        reach = Reach(self._left_s())
         try:
             with looking():
-                reach.search(is_wanted)
-                return [self._held(reach, each) for each in samples]
+                reach.search(lambda value: self._sees(value, wanted))
+                held = [self._held(reach, each) for each in samples]
+                self._take_gradients(reach, held)
+                self.graphs = graph_holders(
+                    reach, self._numbers(reach, self._with_graph), self._birth_of
+                )
+                if upwards and any(each.missing for each in held):
+                    self._look_upwards(reach, held)
+                return held
         finally:
             self.objects = len(reach.objects)
             if not reach.is_complete:
                 self.notes.append(f"the search for holders ended after {self.objects:,} objects")
             reach.clear()
 
-    def _held(self, reach: Reach, sample: dict[int, int]) -> Held:
+    def _sees(self, value: Any, wanted: set[int]) -> bool:
+        """Whether an object is a tensor in one of the blocks; others of interest are noted."""
+        if not self._classes.is_plain(value):
+            return False
+        if value.grad_fn is not None:
+            self._with_graph.append(id(value))
+        elif value.requires_grad:
+            self._with_gradient.append(id(value))
+        place = self._storage(value)
+        return place is not None and place[0] in wanted
+
+    def _held(self, reach: Reach, sample: Sample) -> Held:
         born: dict[int, int] = {}
+        missing = dict(sample)
         for number in reach.found:
             place = self._storage(reach.objects[number])
             if place is not None and place[0] in sample:
                 born[number] = sample[place[0]]
+                missing.pop(place[0], None)
         tensors = words_of(reach.objects[number] for number in born)
-        return Held(tensors, holders_within(reach, born))
+        return Held(tensors, holders_within(reach, born), found=len(born), missing=missing)
+
+    def _take_gradients(self, reach: Reach, held: Sequence[Held]) -> None:
+        """Gradients are reached by their parameters alone: C++ holds them."""
+        group_of = {address: at for at, each in enumerate(held) for address in each.missing}
+        if not group_of:
+            return
+        born: list[dict[int, int]] = [{} for _ in held]
+        for number in self._numbers(reach, self._with_gradient):
+            gradient = reach.objects[number].grad
+            if gradient is None or not self._classes.is_plain(gradient):
+                continue
+            place = self._storage(gradient)
+            at = None if place is None else group_of.get(place[0])
+            if place is None or at is None:
+                continue
+            born[at][number] = held[at].missing.pop(place[0])
+            held[at].tensors = held[at].tensors or [tensor_words(gradient)]
+        for each, of_group in zip(held, born, strict=True):
+            for holder in holders_within(reach, of_group):
+                holder.chain.append(".grad")
+                each.holders.append(holder)
+            each.found += len(of_group)
+
+    def _look_upwards(self, reach: Reach, held: Sequence[Held]) -> None:
+        group_of = {address: at for at, each in enumerate(held) for address in each.missing}
+        tensors = tensors_at(set(group_of), self._storage, self._deadline_s)
+        for at, each in enumerate(held):
+            mine: list[Any] = []
+            births: list[int] = []
+            for address in list(each.missing):
+                tensor = tensors.pop(address, None)
+                if tensor is not None and group_of[address] == at and len(mine) < _MOST_ABOVE:
+                    mine.append(tensor)
+                    births.append(each.missing.pop(address))
+            del address
+            tensor = None
+            if mine:
+                self._go_up(reach, each, mine, births)
+        tensors.clear()
+
+    def _go_up(self, reach: Reach, held: Held, tensors: list[Any], births: list[int]) -> None:
+        held.tensors = held.tensors or words_of(tensors)
+        held.found += len(tensors)
+        found, is_all = holders_above(reach, tensors, births, self._left_s())
+        held.holders += found.holders
+        held.garbage += len(found.garbage)
+        # Nothing in Python refers to them: they are what C++ holds.
+        held.found -= len(found.alone)
+        held.missing.update((-1 - place, births[place]) for place in found.alone)
+        if not is_all:
+            self.notes.append("the search upwards for holders was ended by its limits")
+
+    def _numbers(self, reach: Reach, ids: Sequence[int]) -> list[int]:
+        return [reach.number_of[each] for each in ids if each in reach.number_of]
+
+    def _birth_of(self, tensor: Any) -> int | None:
+        place = self._storage(tensor)
+        return None if place is None else self._births.get(place[0])
+
+    def _left_s(self) -> float:
+        return max(0.001, self._deadline_s - time.perf_counter())
+
+
+def name_missing(
+    held: Held, graphs: Sequence[HolderFound], shared: set[int], *, was_searched: bool
+) -> None:
+    """Say what holds the samples that have no object in Python.
+
+    Args:
+        held: of one group.
+        graphs: tensors whose graphs grow.
+        shared: addresses that were given to another process.
+        was_searched: whether all of Python was looked through.
+    """
+    if not held.missing:
+        return
+    sent = [address for address in held.missing if address in shared]
+    if sent:
+        chain = ["CUDA IPC (another process)"]
+        held.holders.append(HolderFound("ipc", chain, tensors=len(sent), is_growing=True))
+    rest = len(held.missing) - len(sent)
+    if rest and graphs:
+        for holder in graphs[:_MOST_GRAPHS]:
+            held.holders.append(
+                HolderFound(holder.kind, holder.chain, holder.frame, rest, holder.is_growing)
+            )
+    elif rest:
+        found = HolderFound("cpp", ["no object in Python"]) if was_searched else _UNKNOWN
+        held.holders.append(structs.replace(found, tensors=rest))
+    held.holders.sort(key=lambda holder: -holder.tensors)

@@ -10,18 +10,25 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from vramscope.devices.caching_allocator import current_bytes
-from vramscope.growth.group_holders import GroupHolders, Held
+from vramscope.growth.group_holders import GroupHolders, Held, name_missing
 from vramscope.growth.groups import Group, growing_groups, rise
 from vramscope.growth.live_blocks import LiveBlocks
 from vramscope.growth.pace import MAX_LOOKS, LookPace, spread
 from vramscope.growth.recording import StackRecording
 from vramscope.growth.report import group_report, growth_report
+from vramscope.growth.shared_storages import SharedStorages
 from vramscope.size_text import size_text
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt
 
 MAX_GROUPS: Final = 12
 _EXPLAINED: Final = 0.5
 """Part of what memory grew by that growing groups must make up, to be the explanation of it."""
+
+
+UPWARDS_NS: Final = 100_000_000
+"""What a search through all objects of the process is expected to take."""
+MOST_WAIT_NS: Final = 5_000_000_000
+"""How long such a search waits until it is within the budget."""
 
 
 class LookedAt(Protocol):
@@ -65,8 +72,13 @@ class GrowthWatch:
         self._lock = threading.Lock()
         self.is_on = True
         """Whether it goes on."""
+        self._first_search: GroupHolders | None = None
+        self._searched_ns = 0
+        self._shared = SharedStorages()
+        self._shared.install()
         recording.start(issued_by)
-        self._pace = LookPace(params.every, params.max_steps, time.perf_counter_ns())
+        max_steps = max(params.max_steps, params.every * (params.looks + 1))
+        self._pace = LookPace(params.every, max_steps, time.perf_counter_ns())
         with _no_collection():
             self._blocks = LiveBlocks(device.segments())
         self._steps: list[int] = []
@@ -83,13 +95,17 @@ class GrowthWatch:
         ended = self._recording.why_ended
         if ended:
             self._notes.append(f"the recording ended early: {ended}")
-            return self._finish()
+            return self._finish(upwards=False)
+        now_ns = time.perf_counter_ns()
         allocated_bytes = current_bytes(self._device.memory_stats(), "allocated_bytes")
-        if self._pace.step_ended(allocated_bytes, time.perf_counter_ns()):
+        may_look = self._pace.step_ended(allocated_bytes, now_ns)
+        if self._first_search is not None:
+            return self._search_again(step, allocated_bytes, now_ns)
+        if may_look:
             self._look(step, allocated_bytes)
             if self._has_seen_enough():
-                return self._finish()
-        return self._finish() if self._pace.is_over else None
+                return self._search_first()
+        return self._search_first() if self._pace.is_over else None
 
     def poll_on_agent_thread(self) -> Receipt | None:
         """Nothing finishes between two boundaries."""
@@ -128,25 +144,54 @@ class GrowthWatch:
     def _groups(self, looks: Sequence[int]) -> list[Group]:
         return growing_groups(self._blocks, looks) if len(looks) > 2 else []
 
-    def _finish(self) -> Receipt:
-        groups = self._groups(self._compared())[:MAX_GROUPS]
-        held: list[Held] = []
+    def _search_first(self) -> Receipt | None:
+        """Look for holders by name; the receipt, if that explains all that grows."""
+        search, groups, held = self._search(upwards=False)
+        if not any(each.missing for each in held):
+            return self._receipt(groups, held)
+        self._first_search = search
+        self._searched_ns = time.perf_counter_ns()
+        return None
+
+    def _search_again(self, step: int, allocated_bytes: int, now_ns: int) -> Receipt | None:
+        """Look once more, and upwards: as soon as that is within the budget, or has waited long."""
+        waited_ns = now_ns - self._searched_ns
+        if waited_ns < MOST_WAIT_NS and not self._pace.may_take(UPWARDS_NS, now_ns):
+            return None
+        self._look(step, allocated_bytes)
+        return self._finish(upwards=True)
+
+    def _finish(self, *, upwards: bool) -> Receipt:
+        search, groups, held = self._search(upwards=upwards)
+        before = self._first_search
+        graphs = (
+            search.graphs.holders if before is None else search.graphs.grown_since(before.graphs)
+        )
+        for each in held:
+            name_missing(each, graphs, self._shared.addresses, was_searched=upwards)
+        return self._receipt(groups, held)
+
+    def _search(self, *, upwards: bool) -> tuple[GroupHolders, list[Group], list[Held]]:
         start_ns = time.perf_counter_ns()
-        complete = len(self._steps) >= self._params.looks
-        if groups:
-            search = GroupHolders(self._device.storage, self._params.max_ms / 1e3)
-            held = search.find(groups)
-            self._notes += search.notes
-            complete &= not search.notes
+        groups = self._groups(self._compared())[:MAX_GROUPS]
+        births = {address: block.born for address, block in self._blocks.blocks.items()}
+        search = GroupHolders(self._device.storage, births, self._params.max_ms / 1e3)
+        held = search.find(groups, upwards=upwards) if groups else []
+        self._notes += search.notes
         took_ns = time.perf_counter_ns() - start_ns
         self._pace.spent_ns += took_ns
         self._add_cost_ns(took_ns)
+        return search, groups, held
+
+    def _receipt(self, groups: Sequence[Group], held: Sequence[Held]) -> Receipt:
+        complete = len(self._steps) >= self._params.looks and not self._notes
         self._stop()
         report = self._report(groups, held, complete=complete)
         return Receipt("done", message=self._words(groups), result=report)
 
     def _stop(self) -> None:
         self.is_on = False
+        self._shared.remove()
         self._recording.stop()
 
     def _words(self, groups: Sequence[Group]) -> str:
@@ -167,7 +212,7 @@ class GrowthWatch:
                     self._blocks.sources[group.source],
                     each.tensors,
                     each.holders,
-                    each.garbage_bytes,
+                    _part(group.bytes, each.garbage, each.found + len(each.missing)),
                 )
                 for group, each in zip(groups, held, strict=True)
             ],
@@ -175,11 +220,28 @@ class GrowthWatch:
             live_bytes=[self._live_bytes[look] for look in looks],
             spent_ns=self._pace.spent_ns,
             steps_watched=self._pace.steps,
-            garbage={},
+            garbage=_garbage(groups, held),
             host_groups=(),
             notes=[*([note] if note else []), *self._notes],
             complete=complete,
         )
+
+
+def _part(size_bytes: int, some: int, all_samples: int) -> int:
+    return size_bytes * some // all_samples if all_samples else 0
+
+
+def _garbage(groups: Sequence[Group], held: Sequence[Held]) -> dict[str, Any]:
+    """What the collector would free of all that grows, as far as the samples tell."""
+    found: dict[str, Any] = {}
+    for group, each in zip(groups, held, strict=True):
+        samples = each.found + len(each.missing)
+        if each.garbage:
+            found["bytes"] = found.get("bytes", 0) + _part(group.bytes, each.garbage, samples)
+            found["tensors"] = found.get("tensors", 0) + _part(group.count, each.garbage, samples)
+            circles = [holder.chain for holder in each.holders if holder.kind == "garbage"]
+            found.setdefault("cycle", circles[0] if circles else [])
+    return found
 
 
 @contextmanager

@@ -9,28 +9,13 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from vramscope.growth.groups import Group
-from vramscope.growth.live_blocks import Source, Stack
+from vramscope.growth.live_blocks import Source
 from vramscope.holders.code_owner import Owner, owner_of
-from vramscope.holders.holder import HolderFound, SourceLine
+from vramscope.holders.holder import HolderFound
 
-MAX_STACK: Final = 16
-MAX_INNER: Final = 4
+MAX_STACK: Final = 24
 _BACKWARD: Final = "_engine_run_backward"
 """The function of PyTorch under which a backward pass runs, where it runs on the same thread."""
-
-
-def user_stack(stack: Stack) -> tuple[list[SourceLine], list[SourceLine]]:
-    """The lines of the user, and those of libraries that were called by the innermost of them.
-
-    A job without code of its own has those of its libraries for the user's.
-    """
-    shown = [line for line in stack if owner_of(line.file) is not Owner.OWN]
-    for owner in (Owner.USER, Owner.LIBRARY):
-        places = [at for at, line in enumerate(shown) if owner_of(line.file) is owner]
-        if places:
-            lines = [line for line in shown if owner_of(line.file) <= owner]
-            return lines[:MAX_STACK], shown[: places[0]][:MAX_INNER]
-    return shown[:MAX_STACK], []
 
 
 def group_report(
@@ -41,11 +26,10 @@ def group_report(
     garbage_bytes: int = 0,
 ) -> dict[str, Any]:
     """One group as JSON."""
-    stack, inner = user_stack(source.stack)
+    stack = [line for line in source.stack if owner_of(line.file) is not Owner.OWN]
     in_backward = not source.stack or any(line.function == _BACKWARD for line in source.stack)
     return {
-        "stack": to_builtins(stack),
-        "inner": to_builtins(inner),
+        "stack": to_builtins(stack[:MAX_STACK]),
         "in_backward": in_backward,
         "bytes": group.bytes,
         "count": group.count,

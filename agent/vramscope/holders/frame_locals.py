@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
@@ -27,20 +28,23 @@ def live_frames() -> list[FrameType]:
     """Frames of all threads that are running, the outermost of each thread first, without ours."""
     # The only way to see other threads' frames, and documented in spite of its name.
     tops = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    # This very frame must not be in a variable of its own, nor be left in that dictionary: a
+    # cycle, in which all frames of the job below it would stay until a garbage collection.
+    tops[threading.get_ident()] = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     found: list[FrameType] = []
-    try:
-        for top in tops.values():
-            frames: list[FrameType] = []
-            frame: FrameType | None = top
-            while frame is not None:
-                if owner_of(frame.f_code.co_filename) is not Owner.OWN:
-                    frames.append(frame)
-                frame = frame.f_back
-            found += reversed(frames)
-    finally:
-        # It holds this very frame: a cycle.
-        tops.clear()
+    while tops:
+        frames = _outwards(tops.popitem()[1])
+        found += reversed(frames)
     return found
+
+
+def _outwards(frame: FrameType | None) -> list[FrameType]:
+    frames: list[FrameType] = []
+    while frame is not None:
+        if owner_of(frame.f_code.co_filename) is not Owner.OWN:
+            frames.append(frame)
+        frame = frame.f_back
+    return frames
 
 
 def is_function(frame: FrameType) -> bool:

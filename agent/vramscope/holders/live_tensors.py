@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -89,3 +90,29 @@ def words_of(tensors: Iterable[Any], limit: int = 4) -> list[str]:
         words = tensor_words(tensor)
         counts[words] = counts.get(words, 0) + 1
     return sorted(counts, key=lambda words: -counts[words])[:limit]
+
+
+def tensors_at(addresses: set[int], storage: Storage, deadline_s: float) -> dict[int, Any]:
+    """Tensors whose storages begin at addresses, one for each. To be dropped at once.
+
+    The youngest objects are looked at first: what has just come is among them.
+
+    Args:
+        addresses: of storages.
+        storage: finds a tensor's storage on the device.
+        deadline_s: of ``time.perf_counter``: older objects are not looked at after it.
+    """
+    classes = TensorClasses()
+    found: dict[int, Any] = {}
+    for age in (0, 1, 2):
+        if len(found) == len(addresses) or time.perf_counter() > deadline_s:
+            break
+        objects = gc.get_objects(generation=age)
+        try:
+            for tensor in filter(classes.is_plain, objects):
+                place = storage(tensor)
+                if place is not None and place[0] in addresses:
+                    found.setdefault(place[0], tensor)
+        finally:
+            objects.clear()
+    return found

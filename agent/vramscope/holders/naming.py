@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import CellType, FrameType, FunctionType, TracebackType
+from types import CellType, FrameType, FunctionType, MethodType, TracebackType
 from typing import Any, Final
 
-from vramscope.holders.classes import class_name
+from vramscope.holders.classes import class_name, class_of
 from vramscope.holders.holder import HolderFound, Kind, SourceLine
 from vramscope.holders.reach import Root
 from vramscope.holders.step_names import (
@@ -43,6 +43,21 @@ def name_way(
     below = container + 1 if size and tensors > 1 else container
     chain += _steps(way, max(start, below), len(way) - 1)
     return HolderFound(kind, _shortened([each for each in chain if each]), frame, tensors)
+
+
+def circle_words(circle: Sequence[Any], way: Sequence[Any]) -> list[str]:
+    """A circle of objects, and the way from it down to a tensor: ``M.which``, ``M.foo``.
+
+    Args:
+        circle: each held by the one before it, the first by the last.
+        way: from one of them down.
+    """
+    if not circle:
+        return []
+    around = [*circle, circle[0]]
+    pieces = [class_name(circle[0]), *_steps(around, 0, len(around) - 1)]
+    below = _steps(way, 0, len(way) - 1) if len(way) > 1 else []
+    return _shortened([each for each in (*pieces, *below) if each])
 
 
 def _beginning(
@@ -155,6 +170,11 @@ def _steps(way: Sequence[Any], start: int, end: int) -> list[str]:
         holder, held = way[position], way[position + 1]
         if has_attributes(holder):
             pieces += _attribute_pieces(way, position)
+        elif issubclass(class_of(holder), MethodType):
+            pieces.append(f"method {holder.__func__.__qualname__}")
+        elif issubclass(class_of(holder), FunctionType):
+            name = _closure_variable(holder, way[position + 1 : position + 3])
+            pieces.append(f"function {holder.__qualname__}" + (f", its {name}" if name else ""))
         elif not (position and _is_dict_of(way[position - 1], holder)):
             pieces.append(step_words(holder, held))
     return pieces

@@ -54,12 +54,14 @@ def is_loader(value: Any) -> bool:
 def container_words(value: Any) -> str:
     """``list of 40``; empty for what is no container."""
     kind = class_of(value)
+    if issubclass(kind, deque) and value.maxlen is not None:
+        return f"{class_name(value)}(maxlen={value.maxlen}) of {_count(value)}"
     if issubclass(kind, (dict, list, tuple, set, frozenset, deque)):
-        count = _count(value)
-        if issubclass(kind, deque) and value.maxlen is not None:
-            return f"{class_name(value)} of {count}, {value.maxlen} at most"
-        return f"{class_name(value)} of {count}"
-    return f"lru_cache of {value.cache_info().currsize}" if is_lru_cache(value) else ""
+        return f"{class_name(value)} of {_count(value)}"
+    if is_lru_cache(value):
+        info = value.cache_info()
+        return f"lru_cache(maxsize={info.maxsize}) of {info.currsize}"
+    return ""
 
 
 def step_words(parent: Any, child: Any) -> str:

@@ -1,0 +1,89 @@
+"""Tensors with a history that gets longer and longer, or of which there are more and more.
+
+What autograd has saved for the backward pass has no object in Python. So what keeps it is found by
+the tensors whose graphs it may belong to: by the number of nodes, which are walked and not opened.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct, field, structs
+
+from vramscope.holders.clusters import clusters
+from vramscope.holders.graphs import MAX_NODES, graph_nodes
+from vramscope.holders.holder import HolderFound
+from vramscope.holders.reach import Reach
+from vramscope.holders.search import named_within, ways_within
+
+LIMIT_S: Final = 0.02
+MAX_TENSORS: Final = 200
+_LARGE: Final = 50
+"""A graph of so many nodes is worth a word even before it is known to grow."""
+
+
+class Graphs(Struct):
+    """Holders of tensors with graphs, with the nodes of those at one moment."""
+
+    holders: list[HolderFound] = field(default_factory=list[HolderFound])
+    nodes: list[int] = field(default_factory=list[int])
+    """Of all tensors that each holds."""
+
+    def grown_since(self, before: Graphs) -> list[HolderFound]:
+        """Those that had fewer nodes before, the ones that grew most first."""
+        known = {
+            _key(holder): nodes for holder, nodes in zip(before.holders, before.nodes, strict=True)
+        }
+        found: list[tuple[int, HolderFound]] = []
+        for holder, nodes in zip(self.holders, self.nodes, strict=True):
+            grown = nodes - known.get(_key(holder), nodes)
+            if grown > 0 or holder.is_growing:
+                found.append((grown, structs.replace(holder, is_growing=True)))
+        return [holder for _, holder in sorted(found, key=lambda each: -each[0])]
+
+
+def graph_holders(
+    reach: Reach,
+    tensors: Sequence[int],
+    birth_of: Callable[[Any], int | None],
+    limit_s: float = LIMIT_S,
+) -> Graphs:
+    """Count the graphs of tensors, and say what holds them.
+
+    Args:
+        reach: what names lead to.
+        tensors: numbers of those that have a graph.
+        birth_of: when a tensor came, as a number that rises, where that is known.
+        limit_s: how long to count.
+    """
+    deadline_s = time.perf_counter() + limit_s
+    nodes: dict[int, int] = {}
+    for number in tensors[-MAX_TENSORS:]:
+        if time.perf_counter() > deadline_s:
+            break
+        nodes[number] = graph_nodes(reach.objects[number], deadline_s)
+    born = {number: birth_of(reach.objects[number]) or 0 for number in nodes}
+    found = Graphs()
+    for cluster in clusters({number: ways_within(reach, number) for number in nodes}, born):
+        holder = named_within(reach, cluster)
+        sizes = [nodes[member] for member in cluster.members]
+        holder.kind = "autograd_graph"
+        holder.chain.append(_words(sizes))
+        found.holders.append(holder)
+        found.nodes.append(sum(sizes))
+    return found
+
+
+def _words(sizes: Sequence[int]) -> str:
+    more = "more than " if max(sizes) >= MAX_NODES else ""
+    if len(sizes) == 1:
+        return f"graph of {more}{sizes[0]} nodes"
+    return f"graphs of {min(sizes)} to {more}{max(sizes)} nodes"
+
+
+def _key(holder: HolderFound) -> tuple[str, ...]:
+    """The name that it begins with; numbers in the rest of the chain change."""
+    line = holder.frame
+    return (holder.chain[0], "" if line is None else f"{line.file}:{line.function}")
