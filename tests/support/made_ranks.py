@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tests.support.allocator_traces import FOLDER
 from vramscope_analysis.evidence.columns import Rows
@@ -18,7 +19,7 @@ GIB = 1 << 30
 START_NS = 1_790_000_000 * 10**9
 STEP_NS = 100_000_000
 
-Column = Sequence[float] | float
+Column: TypeAlias = "Sequence[float] | float | NDArray[Any]"
 """One number for each row, or one for all."""
 
 COUNTED = {

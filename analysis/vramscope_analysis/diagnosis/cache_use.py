@@ -1,0 +1,110 @@
+"""What the allocator holds beyond what tensors ever took, and beyond what they take lately."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vramscope_analysis.diagnosis.head_room import allocator_limit, needed
+from vramscope_analysis.diagnosis.peak_parts import phase_steps
+from vramscope_analysis.evidence.run_evidence import RankEvidence
+
+WINDOW_STEPS: Final = 50
+MIN_STEPS: Final = 100
+
+
+@dataclass(frozen=True)
+class CacheUse:
+    """Reserved memory of the last steps, against what was needed.
+
+    Args:
+        reserved_bytes: held at the end of each of the last steps, the least of them.
+        highest_bytes: most that tensors ever took at once.
+        lately_bytes: most that they took in the last steps, those of other phases left out.
+        lately_allocated_bytes: the same without blocks that only other streams still used.
+        private_bytes: free memory of graphs and pools of the job; None is not known.
+        returnable_bytes: what emptying the cache would give back; None is not known.
+        stranded_bytes: free pieces of segments in use; None is not known.
+        largest_free_bytes: the largest free piece; None is not known.
+        limit_bytes: what the allocator may hold; None is not known.
+        highest_step: when most was taken.
+        idle_steps: steps since tensors last took more than lately.
+    """
+
+    reserved_bytes: int
+    highest_bytes: int
+    lately_bytes: int
+    lately_allocated_bytes: int
+    private_bytes: int | None
+    returnable_bytes: int | None
+    stranded_bytes: int | None
+    largest_free_bytes: int | None
+    limit_bytes: int | None
+    highest_step: int | None
+    idle_steps: int
+
+    @property
+    def unexplained_bytes(self) -> int:
+        """Reserved and never needed at once: lost to pieces, streams and rounding of segments."""
+        return max(self.reserved_bytes - self.highest_bytes - (self.private_bytes or 0), 0)
+
+    @property
+    def unused_bytes(self) -> int:
+        """Reserved and not needed in the last steps."""
+        unused = self.reserved_bytes - self.lately_bytes - (self.private_bytes or 0)
+        known = unused if self.returnable_bytes is None else min(unused, self.returnable_bytes)
+        return max(known, 0)
+
+
+def cache_use(rank: RankEvidence, min_steps: int = MIN_STEPS) -> CacheUse | None:
+    """How the cache is used; None while that is not known.
+
+    Args:
+        rank: the process.
+        min_steps: so many steps have to be over.
+    """
+    rows = rank.steps
+    reserved = rows.after(-WINDOW_STEPS).numbers("reserved_bytes.all.current")
+    most = needed(rows)
+    # PyTorch's own peak also counts what was before the first step that was seen.
+    most = np.fmax(most, rows.numbers("allocated_bytes.all.peak"))
+    if len(rows) < min_steps or not np.isfinite(reserved).any() or not np.isfinite(most).any():
+        return None
+    lately_at = _lately(rank)
+    lately = needed(rows)[lately_at]
+    allocated = rows.numbers("step.peak_allocated_bytes")[lately_at]
+    if not np.isfinite(lately).any():
+        return None
+    lately_bytes = int(np.nanmax(lately))
+    highest = int(np.nanargmax(most))
+    above = np.flatnonzero(np.nan_to_num(needed(rows)) > 1.02 * lately_bytes)
+    samples = rank.samples
+    return CacheUse(
+        reserved_bytes=int(np.nanmin(reserved)),
+        highest_bytes=int(most[highest]),
+        lately_bytes=lately_bytes,
+        lately_allocated_bytes=(
+            int(np.nanmax(allocated)) if np.isfinite(allocated).any() else lately_bytes
+        ),
+        private_bytes=samples.last("cache.private_pool_bytes"),
+        returnable_bytes=samples.last("cache.returnable_bytes"),
+        stranded_bytes=samples.last("cache.stranded_bytes"),
+        largest_free_bytes=samples.last("cache.largest_free_bytes"),
+        limit_bytes=allocator_limit(rank),
+        highest_step=None if rows.number is None else int(rows.number[highest]),
+        idle_steps=len(rows) - (int(above[-1]) + 1 if len(above) else 0),
+    )
+
+
+def _lately(rank: RankEvidence) -> NDArray[np.bool_]:
+    """The last steps; those in which another phase ran only if there are no others."""
+    rows = rank.steps
+    is_late = np.zeros(len(rows), np.bool_)
+    is_late[-WINDOW_STEPS:] = True
+    if rows.number is None:
+        return is_late
+    training = is_late & ~np.isin(rows.number, list(phase_steps(rank)))
+    return training if np.isfinite(needed(rows)[training]).any() else is_late

@@ -1,0 +1,118 @@
+"""Memory in pieces: told from a certain size on, a warning when it did harm, advice with proof."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.allocator_traces import load_trace
+from tests.support.made_ranks import GIB, MIB, made_rank, prefixes, recorded_rank, rows_of
+from vramscope_analysis.diagnosis.fragmentation import fragmentation
+from vramscope_analysis.diagnosis.settings_advice import trials_of
+from vramscope_analysis.evidence.run_evidence import RankEvidence
+from vramscope_analysis.evidence.settings_trial import SettingsTrial
+from vramscope_analysis.replay import advise
+
+COUNT = 120
+POOLS = {"cache.private_pool_bytes": 0, "cache.stranded_bytes": 80 * MIB}
+
+
+@cache
+def trials(name: str) -> tuple[SettingsTrial, ...]:
+    return trials_of(advise(load_trace(name).recording))
+
+
+def going_on(name: str, total_bytes: int, private_bytes: int = 0, **more: Any) -> RankEvidence:
+    """A job that was recorded on a GPU, as if its last step had gone on."""
+    rank = recorded_rank(name)
+    columns = {
+        key: np.concatenate([column, np.repeat(column[-1:], COUNT)])
+        for key, column in rank.steps.columns.items()
+    }
+    samples = rows_of(1, {**POOLS, "cache.private_pool_bytes": private_bytes})
+    count = len(rank.steps) + COUNT
+    return made_rank(count, columns=columns, total_bytes=total_bytes, samples=samples, **more)
+
+
+def test_a_recorded_job_in_pieces_is_told_with_the_setting_that_really_helped() -> None:
+    rank = going_on("varlen__default", 4 * GIB, settings="", trials=trials("varlen__default"))
+    (finding,) = fragmentation(rank)
+    assert (finding.kind, finding.severity) == ("fragmentation", "info")
+    assert finding.summary == (
+        "1.0 GiB of 3.1 GiB reserved were never needed at once: they lie in pieces."
+    )
+    assert finding.remedies[0].fix == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    assert finding.remedies[0].predicted_bytes is not None
+    assert finding.remedies[0].predicted_bytes > 800 * MIB  # 914 MiB on the GPU
+    assert "max_split_size_mb:128" in str(finding.evidence["does_not_help"])
+
+
+def test_without_a_recorded_window_there_are_facts_and_no_settings() -> None:
+    (finding,) = fragmentation(going_on("varlen__default", 4 * GIB, settings=""))
+    assert [remedy.command for remedy in finding.remedies] == ["history_start"]
+    assert "expandable" not in str(finding)
+    assert finding.evidence["utilisation_at_peak"] == 0.6684  # 2,147 of 3,212 MiB
+
+
+def test_with_the_setting_on_already_the_same_job_is_no_finding() -> None:
+    rank = going_on(
+        "varlen__expandable",
+        4 * GIB,
+        settings="expandable_segments:True",
+        trials=trials("varlen__expandable"),
+    )
+    assert fragmentation(rank) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["fixed__default", "conv__default", "leak__default", "hf__expandable"]
+)
+def test_recorded_jobs_with_little_in_pieces_are_left_alone(name: str) -> None:
+    for rank in prefixes(going_on(name, 4 * GIB), 29):
+        assert fragmentation(rank) == []
+
+
+def test_a_recorded_job_whose_requests_found_no_place_is_a_warning_before_it_ran_out() -> None:
+    # It ended asking for 198 MiB with 587 MiB free, the largest piece 166 MiB.
+    (finding,) = fragmentation(prefixes(going_on("oom__default", 3 * GIB))[90])
+    assert (finding.severity, finding.evidence["needless_flushes"]) == ("warning", 7)
+    assert finding.summary.startswith("328 MiB of 2.9 GiB reserved lie in pieces; the cache")
+
+
+def test_what_is_little_of_the_device_is_left_alone() -> None:
+    assert fragmentation(going_on("varlen__default", 80 * GIB)) == []
+
+
+def test_memory_that_graphs_keep_is_not_in_pieces() -> None:
+    assert fragmentation(going_on("cuda_graphs__default", GIB, 200 * MIB)) == []
+    # Before a look at the segments nobody knows.
+    rank = going_on("varlen__default", 4 * GIB)
+    unknown = made_rank(len(rank.steps), columns=rank.steps.columns, total_bytes=4 * GIB)
+    assert fragmentation(unknown) == []
+
+
+def job(flushes: list[int], needed: int) -> RankEvidence:
+    columns: dict[str, Any] = {
+        "reserved_bytes.all.current": 76 * GIB,
+        "step.peak_active_bytes": needed,
+        "num_alloc_retries": list(np.cumsum(flushes)),
+    }
+    return made_rank(COUNT, columns=columns, samples=rows_of(1, POOLS))
+
+
+def test_flushes_that_memory_would_have_been_enough_for_make_it_a_warning() -> None:
+    at = [0] * 60 + [0, 0, 0, 1] * 15
+    (finding,) = fragmentation(job(at, 62 * GIB))
+    assert finding.severity == "warning"
+    assert finding.summary == (
+        "14.0 GiB of 76.0 GiB reserved lie in pieces; "
+        "the cache was flushed 15 times for one that fits."
+    )
+    assert fragmentation(job([0] * COUNT, 62 * GIB)) == []  # 18 %: nobody suffers
+    # Here the steps need what there is: it is too little, not in pieces.
+    assert fragmentation(job(at, 75 * GIB)) == []
+    # A flush of the first steps is none of the job's.
+    assert fragmentation(job([1] * 10 + [0] * 110, 62 * GIB)) == []
