@@ -7,10 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from vramscope_analysis.diagnosis.cycle_growth import cycle_growth
+from vramscope_analysis.diagnosis.delayed_reuse import delayed_reuse
 from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.fragmentation import fragmentation
 from vramscope_analysis.diagnosis.leak import leak
 from vramscope_analysis.diagnosis.near_oom import near_oom
+from vramscope_analysis.diagnosis.oversized_cache import oversized_cache
 from vramscope_analysis.diagnosis.retained_exception import retained_exception
+from vramscope_analysis.diagnosis.retention import retention
+from vramscope_analysis.diagnosis.settings_advice import settings_conflict
+from vramscope_analysis.diagnosis.thrash import thrash
+from vramscope_analysis.diagnosis.tight import tight
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 SEVERITIES: Final = ("info", "warning", "critical")
@@ -34,7 +41,14 @@ JUDGES: tuple[RankJudge | RunJudge, ...] = (
     RankJudge(leak),
     RankJudge(cycle_growth),
     RankJudge(retained_exception),
+    RankJudge(retention),
     RankJudge(near_oom),
+    RankJudge(tight),
+    RankJudge(thrash),
+    RankJudge(fragmentation),
+    RankJudge(settings_conflict),
+    RankJudge(oversized_cache),
+    RankJudge(delayed_reuse),
 )
 """One line a judge."""
 

@@ -179,6 +179,15 @@ def _of_lru_cache(verdict: GrowthVerdict, grown: int | None) -> tuple[Remedy, ..
 
 
 def _of_exception(verdict: GrowthVerdict, grown: int | None) -> tuple[Remedy, ...]:
+    return exception_remedies(grown)
+
+
+def exception_remedies(grown: int | None) -> tuple[Remedy, ...]:
+    """What helps against an exception that is kept.
+
+    Args:
+        grown: what its frames hold.
+    """
     return (
         Remedy(
             "Let the exception go",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
+from vramscope_analysis.diagnosis.held_memory import step_to_ask_about
+from vramscope_analysis.diagnosis.lasting_rise import LASTING_ROWS
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 COMMAND: Final = "explain_growth"
@@ -15,6 +17,8 @@ LOOKS: Final = 4
 _LOOKS_OF_RISES: Final = 3
 EVERY_STEPS: Final = 4
 _LONGEST_EVERY: Final = 1000
+_OF_HELD: Final = {"looks": 3, "every": 1, "max_steps": 8}
+"""It grows no more: a few steps are enough to be told who holds what."""
 _AGAIN_AFTER: Final = 4.0
 """Ask again when it has gone on for so many times as long as it had when the answer came."""
 
@@ -50,7 +54,7 @@ def _question(rank: RankEvidence) -> Question | None:
     reading = growth_reading(rank)
     growth = reading.growth
     if growth is None or not reading.is_suspicious:
-        return _of_sawtooth(rank, reading)
+        return _of_sawtooth(rank, reading) or _of_held_memory(rank)
     if not _is_open(rank, reading):
         return None
     every, looks = EVERY_STEPS, LOOKS
@@ -76,6 +80,17 @@ def _of_sawtooth(rank: RankEvidence, reading: GrowthReading) -> Question | None:
         {"looks": LOOKS, "every": EVERY_STEPS},
         int(sawtooth.top_bytes),
     )
+
+
+def _of_held_memory(rank: RankEvidence) -> Question | None:
+    step = step_to_ask_about(rank)
+    if step is None or rank.steps.number is None:
+        return None
+    if int(rank.steps.number[-1]) < step + LASTING_ROWS:
+        return None
+    if rank.growth is not None and rank.growth.steps[-1:] > (step,):
+        return None
+    return Question(rank.rank, f"what has stayed since step {step}", dict(_OF_HELD))
 
 
 def _is_open(rank: RankEvidence, reading: GrowthReading) -> bool:

@@ -1,0 +1,96 @@
+"""Memory that no step works with, as an agent's report tells it: who holds it, and since when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from vramscope_analysis.diagnosis.floors import Floors
+from vramscope_analysis.diagnosis.growth_reading import growth_reading
+from vramscope_analysis.diagnosis.growth_verdict import main_holder
+from vramscope_analysis.diagnosis.lasting_rise import (
+    LASTING_ROWS,
+    LEAST_RISE_BYTES,
+    LastingRise,
+    last_change_step,
+    lasting_rises,
+)
+from vramscope_analysis.evidence.growth_report import GrowthGroup, GrowthReport
+from vramscope_analysis.evidence.run_evidence import RankEvidence
+
+_OF_RISE: Final = 0.25
+"""A holder is behind a rise when it holds this share of it."""
+_OF_FLOOR: Final = 0.1
+_STILL_THERE: Final = 0.5
+_MOST: Final = 3
+
+
+@dataclass(frozen=True)
+class HeldMemory:
+    """Memory that was kept once.
+
+    Args:
+        group: what, and by whom.
+        rise: with which it came; None where something else took its place at the same moment.
+        since_step: when it came, or was no longer worked with.
+    """
+
+    group: GrowthGroup
+    rise: LastingRise | None
+    since_step: int
+
+    @property
+    def is_exception(self) -> bool:
+        """Whether an exception holds it."""
+        holder = main_holder(self.group)
+        return holder is not None and holder.kind == "exception"
+
+
+def held_memory(rank: RankEvidence) -> list[HeldMemory]:
+    """What is held and not worked with, the largest first.
+
+    Args:
+        rank: what is known of it, with its agent's report.
+    """
+    report, floors = rank.growth, growth_reading(rank).floors
+    if report is None or not report.held or not report.steps or not len(floors):
+        return []
+    groups = [group for group in report.held if _is_there(group, report, floors)]
+    rises = [each for each in lasting_rises(floors) if each.step < report.steps[-1]]
+    found: dict[int, HeldMemory] = {}
+    for rise in reversed(rises):
+        if rise.is_workspace:
+            continue
+        for place, group in enumerate(groups):
+            if group.bytes >= max(_OF_RISE * rise.bytes, LEAST_RISE_BYTES / 2):
+                found.setdefault(place, HeldMemory(group, rise, rise.step))
+    changed = last_change_step(floors)
+    if changed is not None and changed < report.steps[-1]:
+        floor = float(floors.allocated[-1])
+        for place, group in enumerate(groups):
+            # Of plain tensors it is not known whether a step works with them; of a model it is.
+            if group.category and group.bytes >= max(LEAST_RISE_BYTES, _OF_FLOOR * floor):
+                found.setdefault(place, HeldMemory(group, None, changed))
+    return sorted(found.values(), key=lambda held: -held.group.bytes)[:_MOST]
+
+
+def step_to_ask_about(rank: RankEvidence) -> int | None:
+    """The newest moment after which somebody may hold what is no longer needed; None is none."""
+    floors = growth_reading(rank).floors
+    if len(floors) < 2 * LASTING_ROWS:
+        return None
+    rises = [rise.step for rise in lasting_rises(floors) if not rise.is_workspace]
+    changed = last_change_step(floors)
+    moments = [*rises, *([] if changed is None else [changed])]
+    return max(moments, default=None)
+
+
+def _is_there(group: GrowthGroup, report: GrowthReport, floors: Floors) -> bool:
+    """Whether memory has not fallen since the report by what would be this."""
+    row = int(np.searchsorted(floors.step, report.steps[-1]))
+    if row >= len(floors):
+        return True
+    fallen = float(floors.allocated[row] - floors.allocated[-1])
+    return fallen < _STILL_THERE * group.bytes

@@ -1,0 +1,230 @@
+"""The finding ``retention``: memory that is kept without growing, or that goes back by itself."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from vramscope_analysis.diagnosis.evaluation_ramp import EvaluationRamp, evaluation_ramp
+from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy, Severity
+from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_text, since_text
+from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
+from vramscope_analysis.diagnosis.growth_verdict import main_holder, user_line
+from vramscope_analysis.diagnosis.head_room import allocator_limit
+from vramscope_analysis.diagnosis.held_memory import HeldMemory, held_memory
+from vramscope_analysis.diagnosis.holder_words import holder_name, remedies_of, title_of
+from vramscope_analysis.diagnosis.lasting_rise import LastingRise, lasting_rises
+from vramscope_analysis.diagnosis.words import count_text, fitting, place_text, size_text
+from vramscope_analysis.evidence.run_evidence import RankEvidence
+
+KIND: Final = "retention"
+
+PEAK: Final = "step.peak_allocated_bytes"
+_DECIDES: Final = 1.2
+"""An evaluation that peaks so many times higher than training decides what fits."""
+_TIGHT: Final = 0.6
+
+
+def retention(rank: RankEvidence) -> list[Finding]:
+    """Judge what is kept, or builds up for a while.
+
+    Args:
+        rank: what is known of it.
+    """
+    reading = growth_reading(rank)
+    return [
+        *_shared(reading),
+        *(_held(held) for held in held_memory(rank) if not held.is_exception),
+        *_workspaces(reading),
+        *_in_evaluation(rank, reading),
+    ]
+
+
+def _shared(reading: GrowthReading) -> list[Finding]:
+    """Growth that another process holds."""
+    growth, verdict = reading.growth, reading.verdict
+    if growth is None or verdict is None or verdict.kind != KIND:
+        return []
+    place = f" at {verdict.place}" if verdict.place else ""
+    pace = pace_text(growth, reading.staircase)
+    return [
+        Finding(
+            KIND,
+            "warning" if reading.forecast is None else "critical",
+            f"Another process keeps {pace}{place} alive: memory shared by CUDA IPC.",
+            growth_evidence(reading, growth)
+            | {"title": title_of(verdict), "share": round(verdict.share, 2)},
+            0.85,
+            culprits=verdict.culprits,
+            remedies=remedies_of(verdict, int(growth.grown_bytes)),
+            detail=f"{since_text(growth)} Nothing in this process refers to it any more.",
+            subject=verdict.place or "CUDA IPC",
+            since_step=growth.since_step,
+        )
+    ]
+
+
+def _held(held: HeldMemory) -> Finding:
+    group, holder = held.group, main_holder(held.group)
+    chain = () if holder is None else holder.chain
+    name = holder_name(chain) or "something unknown"
+    frame = None if holder is None else holder.stored_at or holder.frame
+    frame = frame or user_line(group.stack)
+    place = f", {place_text(frame.file, frame.line)}" if frame is not None else ""
+    size, step = size_text(group.bytes), count_text(held.since_step)
+    came = "have stayed since" if held.rise is not None else "are not used any more since"
+    evidence: dict[str, Any] = {
+        "title": f"Kept by {name}",
+        "since_step": held.since_step,
+        "held_bytes": group.bytes,
+        "category": group.category,
+        "facts": _held_facts(held),
+    }
+    culprit = Culprit(
+        "" if frame is None else frame.file,
+        0 if frame is None else frame.line,
+        "" if frame is None else frame.function,
+        group.bytes,
+        None,
+        group.tensors,
+        chain,
+    )
+    return Finding(
+        KIND,
+        "info",
+        fitting(
+            f"{size} {came} step {step}, held by {name}{place}.",
+            f"{size} {came} step {step}, held by {name}.",
+            f"{size} {came} step {step}.",
+        ),
+        evidence,
+        0.8,
+        culprits=(culprit,),
+        remedies=_held_remedies(name, group.bytes, group.category),
+        detail="It does not grow. If it is not needed any more, letting go of it frees it at once.",
+        subject=name,
+        since_step=held.since_step,
+    )
+
+
+def _held_facts(held: HeldMemory) -> list[str]:
+    facts: list[str] = []
+    if held.rise is not None:
+        facts.append(
+            f"Memory rose by {size_text(held.rise.bytes)} at step {count_text(held.rise.step)} "
+            "and has not come back."
+        )
+    if held.group.category:
+        facts.append("No optimizer has stepped on it since.")
+    return facts
+
+
+def _held_remedies(name: str, held_bytes: int, category: str) -> tuple[Remedy, ...]:
+    """What helps against a name that still refers to something large."""
+    remedies = [
+        Remedy(
+            f"Let go of {name} where it is held",
+            "A del inside a function that got it as an argument takes away only its own name.",
+            held_bytes,
+            fix=f"del {name}" if name.isidentifier() else f"{name} = None",
+        )
+    ]
+    if not category:
+        remedies.append(
+            Remedy(
+                "Load or keep it on the CPU",
+                "What is only read once, or copied into the optimizer, needs no place on the GPU.",
+                held_bytes,
+                fix='torch.load(path, map_location="cpu")',
+            )
+        )
+    return tuple(remedies)
+
+
+def _workspaces(reading: GrowthReading) -> list[Finding]:
+    rises = [rise for rise in lasting_rises(reading.floors) if rise.is_workspace]
+    return [_workspace(rises)] if rises else []
+
+
+def _workspace(rises: list[LastingRise]) -> Finding:
+    total = int(sum(rise.bytes for rise in rises))
+    steps = ", ".join(count_text(rise.step) for rise in rises[:3])
+    word = "workspace" if len(rises) == 1 else "workspaces"
+    return Finding(
+        KIND,
+        "info",
+        f"{size_text(total)} came at step {steps}: {len(rises)} cuBLAS {word}, kept for reuse.",
+        {"since_step": rises[0].step, "held_bytes": total, "title": "cuBLAS workspace"},
+        0.7,
+        remedies=(
+            Remedy(
+                "Leave it",
+                "PyTorch keeps one for each handle and stream that multiplies matrices; it does "
+                "not grow, and empty_cache does not free it.",
+            ),
+        ),
+        detail="One for each stream that multiplies matrices. It is no leak.",
+        subject="cuBLAS workspace",
+        since_step=rises[0].step,
+    )
+
+
+def _in_evaluation(rank: RankEvidence, reading: GrowthReading) -> list[Finding]:
+    ramp = evaluation_ramp(rank, reading.floors)
+    if ramp is None:
+        return []
+    where = "Evaluation" if ramp.name in ("", "eval") else ramp.name.capitalize()
+    size = size_text(ramp.bytes)
+    times = count_text(len(ramp.steps), "time")
+    if not ramp.name:
+        sentence = (
+            f"{size} build up between two steps, piece by piece, and go again: {times} so far."
+        )
+    else:
+        sentence = f"{where} keeps {size} until it ends: memory rises with every batch, then goes."
+    return [
+        Finding(
+            KIND,
+            _ramp_severity(rank, ramp),
+            sentence,
+            {
+                "title": "Kept until the evaluation ends",
+                "held_bytes": int(ramp.bytes),
+                "peak_bytes": int(ramp.top_bytes),
+                "rises": list(ramp.steps),
+                "phase": ramp.name,
+                "facts": ["The next step ends where the one before had ended: no leak."],
+            },
+            0.8 if ramp.name else 0.7,
+            remedies=(
+                Remedy(
+                    "Reduce each batch's result, or move it to the CPU",
+                    "What is kept for the end then takes no GPU memory.",
+                    int(ramp.bytes),
+                    fix="outputs.append(output.argmax(-1).cpu())",
+                ),
+                Remedy(
+                    "Return nothing that nobody reads",
+                    "Some trainers collect whatever an evaluation step returns until the end.",
+                    int(ramp.bytes),
+                ),
+            ),
+            detail=(
+                "It comes back each time, so it is no leak across evaluations; with more batches "
+                "it gets higher."
+            ),
+            subject=ramp.name or "between steps",
+            since_step=ramp.steps[0],
+        )
+    ]
+
+
+def _ramp_severity(rank: RankEvidence, ramp: EvaluationRamp) -> Severity:
+    """A warning where the evaluation decides how much memory the job needs, and that is much."""
+    limit = allocator_limit(rank)
+    peaks = rank.steps.numbers(PEAK)
+    peaks = peaks[~np.isnan(peaks)]
+    if limit is None or not len(peaks) or ramp.top_bytes < _TIGHT * limit:
+        return "info"
+    return "warning" if ramp.top_bytes >= _DECIDES * float(np.median(peaks)) else "info"
