@@ -1,0 +1,49 @@
+"""Every case, run unchanged under the agent on an emulated device and judged by a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cases.case import Case, mistakes
+from tests.cases.table import CASES
+from tests.support.case_run import run_case
+from tests.support.server_process import ServerProcess
+
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("cases")) as server:
+        yield server
+
+
+def parameter(case: Case) -> object:
+    marks = [pytest.mark.xfail(strict=True, reason=case.wrong)] if case.wrong else []
+    return pytest.param(case, id=case.name, marks=marks)
+
+
+@pytest.mark.parametrize("case", [parameter(case) for case in CASES if not case.needs])
+def test_its_verdict_is_right(case: Case, server: ServerProcess) -> None:
+    device = ["--emulate", f"--capacity={case.capacity}"] if case.emulated else []
+    found = run_case(
+        server, case.path, *case.arguments, options=device, environment=case.environment
+    )
+    assert found.code == case.ends, found.errors
+    wrong = mistakes(case, found.versions)
+    note(case, [each["kind"] for each in found.versions], wrong)
+    assert not wrong, "\n".join([*dict.fromkeys(wrong), found.told()])
+
+
+def note(case: Case, kinds: list[str], wrong: list[str]) -> None:
+    """Write down what was told, where it is to be counted (docs/verdicts.md)."""
+    path = os.environ.get("VRAMSCOPE_TEST_VERDICTS")
+    if path:
+        line = {"case": case.name, "told": sorted(set(kinds)), "right": not wrong}
+        with Path(path).open("a") as file:
+            file.write(json.dumps(line) + "\n")
