@@ -39,6 +39,7 @@ from vramscope_protocol.messages import (
     DeviceInfo,
     Event,
     Goodbye,
+    OomBegin,
     Register,
 )
 
@@ -99,6 +100,7 @@ class Agent:
             other_cpu_ns=lambda: self._delivery.transport.cpu_ns(),
             on_device_change=self._device_changed,
             ship=self.snapshots.add,
+            current_identity=lambda: self.identity,
         )
 
     @property
@@ -297,7 +299,8 @@ class Agent:
 
     def _register(self, delivery: Delivery) -> Register:
         with self._state_lock:
-            if not delivery.is_registered:
+            is_first = not delivery.is_registered
+            if is_first:
                 delivery.is_registered = True
                 if self._identities.has_changed:
                     stream = delivery.identity.stream
@@ -307,6 +310,8 @@ class Agent:
             self._claim_seat()
         # Late on purpose, on the transport thread: it reads the disk.
         remove_stale_spools(os.fspath(self.config.spool_dir))
+        if is_first:
+            self.observer.ship_left_reports()
         self._told = devices, software = self._facts()
         return registration(
             identity,
@@ -347,7 +352,11 @@ class Agent:
 
     def _snapshot_over(self, shipment: Shipment, reason: str) -> None:
         """A snapshot was delivered, or is lost. Any thread."""
-        if reason:
+        if reason and type(shipment.begin) is OomBegin:
+            kept = f": {shipment.path} holds it" if shipment.path else ""
+            text = f"the report of running out of memory was not delivered ({reason}){kept}"
+            self.notices.say(shipment.begin.id, text)
+        elif reason:
             text = f"snapshot {shipment.begin.id} was not delivered: {reason}"
             self.outbox.count_lost(SNAPSHOT_LOST, messages=1)
             self._emit("snapshot_lost", text, {"snapshot": shipment.begin.id, "reason": reason})

@@ -24,8 +24,9 @@ from vramscope.commands.modules import module_handlers
 from vramscope.commands.queue import CommandQueue
 from vramscope.config import Config
 from vramscope.devices.accelerator import MTIA, OTHER, XPU, AcceleratorDevice
+from vramscope.devices.caching_allocator import Stats
 from vramscope.devices.cuda import CudaDevice
-from vramscope.devices.device import Device
+from vramscope.devices.device import Device, DeviceMemory
 from vramscope.devices.further_devices import FurtherDevices
 from vramscope.devices.in_use import DeviceInUse
 from vramscope.devices.mps import MpsDevice
@@ -37,6 +38,8 @@ from vramscope.memory_map.map_feed import MapFeed
 from vramscope.memory_map.memory_map import MemoryMap
 from vramscope.modules.module_account import Reading
 from vramscope.notices import Notices
+from vramscope.oom.last_told import LastTold
+from vramscope.oom.part import OomPart
 from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope.peaks.cuda_peaks import CudaPeaks
 from vramscope.peaks.peak_counters import PeakCounters
@@ -69,6 +72,7 @@ class Observer:
         other_cpu_ns: CPU time of the transport, for the cost budget.
         on_device_change: told when the job uses another device than was expected.
         ship: takes a snapshot to be delivered; any thread.
+        current_identity: who it is now, which may change once.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class Observer:
         other_cpu_ns: Callable[[], int],
         on_device_change: Callable[[DeviceInfo], None],
         ship: Callable[[Shipment], object],
+        current_identity: Callable[[], Identity] | None = None,
     ) -> None:
         self._software = _torch_version
         # Before anything here imports torch: modules may have been built if it is there already.
@@ -151,12 +156,29 @@ class Observer:
             ship=ship,
             self_cost=self_cost,
         )
+        self._oom = OomPart(
+            config,
+            self._device,
+            outbox=outbox,
+            notices=notices,
+            clock=clock,
+            ship=ship,
+            identity=current_identity or (lambda: identity),
+            step=lambda: self._steps.step,
+            phase=lambda: self._phases.name(),
+            software=self.software,
+            tensors=lambda: self._tensors,
+            samples=lambda: self._sampler,
+            steps=lambda: self._steps,
+            settings=lambda: self._settings.text(),
+        )
         self._commands = CommandQueue(
             CommandHandlers(
                 self._device,
                 {
                     **self._map.handlers(),
                     **self._history.handlers(),
+                    **self._oom.handlers(),
                     **growth_handlers(self._device, self._history.history, self_cost.add_hook_ns),
                     **module_handlers(self._reading, lambda: roots_of(modules.alive())),
                 },
@@ -207,6 +229,8 @@ class Observer:
         self._settings = AllocatorSettings(
             clock, outbox.put, lambda: self._steps.step, emulated=config.emulate
         )
+        self._oom.processes = LastTold(processes.read)
+        self._oom.outside = LastTold(outside.read)
         self._sampler = Sampler(
             self._device,
             counters,
@@ -223,12 +247,12 @@ class Observer:
                 *([] if self._further is None else [self._further]),
             ),
             memory_map=self._map,
-            on_memory=self._history.look,
+            on_memory=self._on_memory,
             self_cost=self_cost,
             notices=notices,
             offer_status=offer_status,
-            processes=processes.read,
-            outside=outside.read,
+            processes=self._oom.processes,
+            outside=self._oom.outside,
             rate_hz=config.rate_hz,
             cost_budget=config.cost_budget,
         )
@@ -238,10 +262,13 @@ class Observer:
         self._tensors.install()
         self._steps.install()
         self._garbage.install()
+        self._oom.install()
         self._sampler.start()
 
     def stop(self, timeout_s: float) -> None:
         """Stop sampling, put the last rows into the outbox and leave PyTorch as it was."""
+        with guarded("out of memory reports"):
+            self._oom.close()
         # Hooks first: a step that ended after the sampler's last flush would lose its row.
         self._steps.remove()
         self._tensors.remove()
@@ -314,6 +341,11 @@ class Observer:
         self._garbage.forget_after_fork()
         self._settings.forget_after_fork()
         self._history.forget_after_fork()
+        self._oom.forget_after_fork()
+
+    def ship_left_reports(self) -> None:
+        """Deliver what processes that were killed have left on this machine. Transport thread."""
+        self._oom.ship_left()
 
     def remove_files(self) -> None:
         """Delete the snapshots that were not delivered."""
@@ -322,8 +354,14 @@ class Observer:
     def _at_boundary(self, step: int) -> None:
         """A step has ended, on the training thread; the map shows what its commands did."""
         self._history.at_boundary(step)
+        self._oom.at_boundary(step)
         self._commands.run_at_boundary(step)
         self._map.at_boundary(step)
+
+    def _on_memory(self, stats: Stats | None, memory: DeviceMemory) -> None:
+        """What was just sampled. Sampler thread."""
+        self._history.look(stats, memory)
+        self._oom.look(stats)
 
     def _emulated_device(
         self, capacity_bytes: int, notices: Notices, on_change: Callable[[DeviceInfo], None]

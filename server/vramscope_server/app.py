@@ -22,6 +22,7 @@ from vramscope_server.api import (
     machine,
     map,
     moments,
+    ooms,
     runs,
     series,
     session,
@@ -41,6 +42,7 @@ from vramscope_server.findings.evidence import GatheredEvidence
 from vramscope_server.findings.investigator import Investigator
 from vramscope_server.findings.judge_loop import JudgeLoop
 from vramscope_server.findings.judging import Judging
+from vramscope_server.findings.settings_trials import SettingsTrials
 from vramscope_server.findings.taking_up import TakingUp
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest, IngestLimits
@@ -49,6 +51,9 @@ from vramscope_server.live.hub import Hub
 from vramscope_server.machine.training_jobs import TrainingJobs
 from vramscope_server.maps.maps import Maps
 from vramscope_server.moments.recordings import Recordings
+from vramscope_server.ooms.other_ranks import OtherRanks
+from vramscope_server.ooms.receiver import OomReceiver
+from vramscope_server.ooms.reports import OomReports
 from vramscope_server.pages import routes as pages
 from vramscope_server.pages.plotly_bundle import plotly_router
 from vramscope_server.pages.security_headers import SecurityHeaders
@@ -61,7 +66,7 @@ from vramscope_server.store.store import Store
 from vramscope_server.version import server_software, server_version
 
 _ROUTES = (
-    *(runs, series, steps, events, findings, commands, map, moments, snapshots),
+    *(runs, series, steps, events, findings, commands, map, moments, ooms, snapshots),
     waterfall,
     *(frames, session, audit, machine),
 )
@@ -90,6 +95,7 @@ class Application:
         await self.context.coordinator.start()
         await self.context.judge_loop.start()
         await self.context.snapshots.start()
+        await self.context.ooms.start()
         self.context.ready = True
 
     async def stop(self) -> None:
@@ -112,6 +118,7 @@ class Application:
         context.recordings.close()
         await context.training_jobs.stop()
         await context.coordinator.stop()
+        await context.ooms.stop()
         await context.judge_loop.stop()
         await context.ingest.stop()
         context.store.close()
@@ -178,6 +185,11 @@ def create_app(settings: Settings) -> Application:
     coordinator = Coordinator(store, registry, directory, hub, limits)
     maps = Maps(directory.want_map, limits.map_bytes)
     files = SnapshotFiles(store, hub, lambda uid: directory.of_stream(uid) is not None, limits)
+    evidence = GatheredEvidence(registry)
+    hub.follow_evidence(evidence)
+    reports = OomReports(store, hub, evidence, registry, limits)
+    hub.follow_events(reports.take_event)
+    hub.follow_events(OtherRanks(coordinator, registry).take_event)
     ingest = Ingest(
         store,
         registry,
@@ -186,6 +198,7 @@ def create_app(settings: Settings) -> Application:
         coordinator,
         authenticator.authenticate_agent,
         snapshots=SnapshotReceiver(store, files, limits),
+        ooms=OomReceiver(reports, registry, limits.oom_partial_bytes),
         maps=maps,
         software=server_software(),
         limits=IngestLimits(max_message_bytes=limits.max_message_bytes),
@@ -193,8 +206,6 @@ def create_app(settings: Settings) -> Application:
     board = FindingsBoard(store, registry, hub)
     registry.say_verdicts(board.verdict)
     hub.follow_statuses(AgentWatch(board).take_status)
-    evidence = GatheredEvidence(registry)
-    hub.follow_evidence(evidence)
     judge_loop = JudgeLoop(
         registry,
         evidence,
@@ -203,6 +214,7 @@ def create_app(settings: Settings) -> Application:
         TakingUp(store, registry, evidence, board, time.time_ns),
         EndedRanks(store, registry, board),
         Investigator(coordinator),
+        SettingsTrials(evidence, files.open_now),
     )
     live = LiveEndpoint(hub, registry, authenticator, limits, maps)
     return Application(
@@ -221,6 +233,7 @@ def create_app(settings: Settings) -> Application:
             evidence,
             judge_loop,
             files,
+            reports,
             Recordings(files.open_now),
             maps,
         )

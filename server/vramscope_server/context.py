@@ -18,6 +18,7 @@ from vramscope_server.live.hub import Hub
 from vramscope_server.machine.training_jobs import TrainingJobs
 from vramscope_server.maps.maps import Maps
 from vramscope_server.moments.recordings import Recordings
+from vramscope_server.ooms.reports import OomReports
 from vramscope_server.registry.registry import Registry
 from vramscope_server.settings import Settings
 from vramscope_server.snapshots.files import SnapshotFiles
@@ -42,6 +43,7 @@ class Context:
     evidence: GatheredEvidence
     judge_loop: JudgeLoop
     snapshots: SnapshotFiles
+    ooms: OomReports
     recordings: Recordings
     maps: Maps
     port: int = field(default=0)

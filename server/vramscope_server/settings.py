@@ -58,6 +58,15 @@ class Limits:
     """Bytes of all snapshots."""
     snapshot_retry_s: float = 2.0
     """Time between two tries to store a piece of a snapshot."""
+    oom_rank_count: int = 32
+    """Reports of running out of memory of one rank; then one between the first and the last
+    few goes."""
+    oom_run_count: int = 1024
+    """The same of a run; then the oldest go."""
+    oom_total_bytes: int = 1 << 30
+    """Bytes of all reports, as stored; then the oldest go."""
+    oom_partial_bytes: int = 64 << 20
+    """Reports that are still coming, in memory; then one that came least lately begins anew."""
     map_bytes: int = 64 << 20
     """Memory maps kept, in all: the one that changed longest ago is forgotten first."""
     run_list_interval_s: float = 1.0

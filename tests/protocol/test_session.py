@@ -135,7 +135,7 @@ def test_opening_and_data_through_both_sides() -> None:
     ]
     assert agent.last_acked_seq == 41
     assert agent.max_message_bytes == 1000
-    assert agent.features == server.features == {"commands", "steps", "map", "snapshots"}
+    assert agent.features == server.features == {"commands", "steps", "map", "snapshots", "ooms"}
 
     assert server.receive(encode(TABLE)) == TABLE
     assert server.receive(encode(BATCH)) == BATCH

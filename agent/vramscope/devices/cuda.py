@@ -233,14 +233,7 @@ class CudaDevice:
 
     def storage(self, tensor: Any) -> tuple[int, int] | None:
         """Address and bytes of a tensor's storage, ``None`` if it does not lie on this device."""
-        if not tensor.is_cuda or tensor.get_device() != self._index:
-            return None
-        # Of a lazily cloned tensor even the question for the address would make the copy.
-        is_lazy_clone = getattr(sys.modules["torch"]._C, "_is_cow_tensor", None)
-        if is_lazy_clone is not None and is_lazy_clone(tensor):
-            return None
-        storage = tensor.untyped_storage()
-        return storage.data_ptr(), storage.nbytes()
+        return storage_on(tensor, self._index)
 
     def empty_cache(self) -> None:
         """Give unused segments of every device of this process back."""
@@ -280,6 +273,18 @@ class CudaDevice:
             "driver": self._nvml.driver_version(),
         }
         return {name: str(value) for name, value in found.items() if value}
+
+
+def storage_on(tensor: Any, index: int) -> tuple[int, int] | None:
+    """Address and bytes of a tensor's storage, ``None`` if it does not lie on that device."""
+    if not tensor.is_cuda or tensor.get_device() != index:
+        return None
+    # Of a lazily cloned tensor even the question for the address would make the copy.
+    is_lazy_clone = getattr(sys.modules["torch"]._C, "_is_cow_tensor", None)
+    if is_lazy_clone is not None and is_lazy_clone(tensor):
+        return None
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.nbytes()
 
 
 def autograd_reason(torch: Any) -> str | None:

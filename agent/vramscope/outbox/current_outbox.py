@@ -6,6 +6,8 @@ are counted from 0 again.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from vramscope.outbox.losses import Losses
 from vramscope.outbox.outbox import Outbox
 from vramscope_protocol.messages import Batch, DurableMessage, FieldTable
@@ -21,6 +23,13 @@ class CurrentOutbox:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._first_index: dict[str, int] | None = None
+        self.on_batch: Callable[[Batch], None] = _nothing
+        """Sees each batch of rows on its way."""
+
+    @property
+    def tables(self) -> Mapping[int, FieldTable]:
+        """The columns of each table that batches refer to."""
+        return self._outbox.tables
 
     def switch(self, outbox: Outbox) -> None:
         """Let what is put from now on go to another, empty outbox."""
@@ -34,6 +43,8 @@ class CurrentOutbox:
 
     def put(self, message: DurableMessage) -> None:
         """Take a message. Never blocks; any thread, re-entrant."""
+        if isinstance(message, Batch):
+            self.on_batch(message)
         if isinstance(message, Batch) and self._first_index is not None:
             message.first_index -= self._first_index.setdefault(message.kind, message.first_index)
         self._outbox.put(message)
@@ -67,3 +78,7 @@ class CurrentOutbox:
     def losses(self) -> Losses:
         """What was dropped."""
         return self._outbox.losses
+
+
+def _nothing(batch: Batch) -> None:
+    """Nobody looks."""

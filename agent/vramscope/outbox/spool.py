@@ -21,6 +21,9 @@ from vramscope.outbox.losses import SPOOL_FULL, SPOOL_UNREADABLE, Losses
 from vramscope.outbox.segment import Segment, SegmentError
 from vramscope.private_folder import check_private, make_private_folder
 
+REPORTS: Final = "ooms"
+"""A folder among the spools that outlives processes on purpose."""
+
 _LOCK_NAME: Final = "lock"
 _YOUNG_S: Final = 60.0
 """A folder without a lock is left alone for so long: its owner may be about to lock it."""
@@ -165,7 +168,7 @@ def remove_stale_spools(parent: str) -> int:
         names = os.listdir(parent)
     except OSError:
         return 0
-    return sum(_remove_if_stale(os.path.join(parent, name)) for name in names)
+    return sum(_remove_if_stale(os.path.join(parent, name)) for name in names if name != REPORTS)
 
 
 def _remove_if_stale(folder: str) -> bool:

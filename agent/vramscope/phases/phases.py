@@ -69,6 +69,11 @@ class Phases:
             return _DATA_WAIT
         return _TRAIN if self._step else UNKNOWN
 
+    def name(self) -> str:
+        """Name of the phase that lasts; "" in training."""
+        active = self._active[-1:]
+        return active[0].name if active else ""
+
     def is_told(self) -> bool:
         """Whether the user or a callback says at this moment what the phase is."""
         return any(each.source in ("user", "callback") for each in list(self._active))

@@ -17,6 +17,8 @@ MAX_ROWS: Final = 4096
 """Rows that wait at most: 7 minutes at 10 Hz, 41 s at the cap. Then the oldest are dropped."""
 
 Value = int | float
+Row = tuple[tuple[Field, ...], Sequence[Value]]
+"""Values with their fields."""
 
 _table_ids: Iterator[int] = count(1)
 
@@ -86,6 +88,11 @@ class RowBuffer:
         if len(values) != len(fields.fields):
             raise ValueError(f"expected {len(fields.fields)} values, got {len(values)}")
         self._rows.append(_Row(next(self._numbers), fields, values))
+
+    def waiting(self) -> list[Row]:
+        """Rows that wait for the next flush, oldest first, with their fields. Any thread."""
+        # In one go, without a line of Python in which another thread could add to it.
+        return [(row.fields.fields, row.values) for row in self._rows.copy()]
 
     def flush(self) -> None:
         """Hand every row to the sink, as few batches as tables, gaps and limits allow."""

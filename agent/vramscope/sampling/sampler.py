@@ -31,7 +31,7 @@ from vramscope.phases.phases import Phases
 from vramscope.processes.attached import mark_this_thread
 from vramscope.sampling.clock import Clock, Deadlines
 from vramscope.sampling.cost_budget import CostBudget
-from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
+from vramscope.sampling.rows import FieldSet, Row, RowBuffer, RowSink
 from vramscope.sampling.status import StatusOutbox, StatusReport
 from vramscope.steps.tracker import StepTracker
 from vramscope_protocol.account import MemoryPart, ProcessMemory
@@ -185,6 +185,10 @@ class Sampler:
         """Wish for another rate; the budget still holds."""
         self._budget.set_wanted_rate_hz(min(rate_hz, MAX_RATE_HZ))
         self._samples.set_interval_s(1 / self._budget.rate_hz)
+
+    def waiting_rows(self) -> list[Row]:
+        """Samples that were not flushed yet, with their fields; any thread."""
+        return self._rows.waiting()
 
     def flush(self) -> None:
         """Hand every row to the outbox."""

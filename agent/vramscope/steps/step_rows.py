@@ -11,7 +11,7 @@ from vramscope.guard import guarded
 from vramscope.notices import Notices
 from vramscope.peaks.step_peaks import StepPeaks
 from vramscope.sampling.clock import Clock
-from vramscope.sampling.rows import FieldSet, RowBuffer, RowSink
+from vramscope.sampling.rows import FieldSet, Row, RowBuffer, RowSink
 from vramscope.steps.step_columns import StepColumns
 from vramscope.steps.user_values import UserValues
 from vramscope_protocol.columns import UNKNOWN
@@ -63,6 +63,10 @@ class StepRows:
     def flush(self) -> None:
         """Hand the rows to the outbox; on the sampler thread."""
         self._rows.flush()
+
+    def waiting(self) -> list[Row]:
+        """Rows that were not handed over yet, with their fields; any thread."""
+        return self._rows.waiting()
 
     def append(self, step: int, phase: int, data_wait_us: int) -> None:
         """A step ends now, on the training thread."""

@@ -22,7 +22,7 @@ from vramscope.notices import Notices
 from vramscope.peaks.step_peaks import StepPeaks
 from vramscope.phases.phases import Phases
 from vramscope.sampling.clock import Clock
-from vramscope.sampling.rows import RowSink
+from vramscope.sampling.rows import Row, RowSink
 from vramscope.steps.backward_hook import BackwardHook
 from vramscope.steps.boundaries import BackwardOptimizers, OptimizerCycle
 from vramscope.steps.fetches import Fetches
@@ -149,6 +149,10 @@ class StepTracker:
             self._loader_since_ns = now_ns
         elif now_ns - self._loader_since_ns > BATCH_FALLBACK_S * 1e9:
             self._counts_batches = True
+
+    def waiting_rows(self) -> list[Row]:
+        """Rows that were not flushed yet, with their fields; any thread."""
+        return self._rows.waiting()
 
     def flush(self) -> None:
         """Hand the rows to the outbox; on the sampler thread."""

@@ -130,6 +130,22 @@ class TensorAccount:
                 self._look_if_due(now_ns)
         return (*self._values, self._kept_bytes)
 
+    def latest(self) -> dict[str, int]:
+        """Bytes by category as they were told last, without those that are not known."""
+        values = (*self._values, self._kept_bytes)
+        named = zip(self.names, values, strict=True)
+        return {name: value for name, value in named if value != UNKNOWN}
+
+    def count_now(self, storage: Storage | None = None) -> Census:
+        """Count everything anew, with owners, in the middle of a step. Any thread of the job.
+
+        Args:
+            storage: finds a tensor's storage on another device than the watched one.
+        """
+        census = Census(self._storage if storage is None else storage, names=True)
+        census.count(self._modules.alive(), self._stepped())
+        return census
+
     def owners(self) -> Owners | None:
         """Whose memory an address is, as of the last look at it; any thread may ask.
 

@@ -24,7 +24,7 @@ from vramscope_protocol.messages import (
     Welcome,
 )
 from vramscope_protocol.session import AgentSession, State
-from vramscope_protocol.version import FEATURE_MAP, FEATURE_SNAPSHOTS
+from vramscope_protocol.version import FEATURE_MAP, FEATURE_OOMS, FEATURE_SNAPSHOTS
 
 _LATE_S: Final = 1.0
 
@@ -186,6 +186,8 @@ class Conversation:
         if FEATURE_SNAPSHOTS not in self._session.features:
             snapshots.refuse_all("this server takes no snapshots")
             return
+        if FEATURE_OOMS not in self._session.features:
+            snapshots.refuse_reports("this server takes no reports of running out of memory")
         message = snapshots.next_message(self, self._session.max_message_bytes)
         if message is not None:
             connection.send(encode(message))

@@ -1,7 +1,8 @@
-"""Snapshots on their way to the server: behind everything else, one piece at a time.
+"""Snapshots and reports on their way to the server: behind everything else, a piece at a time.
 
-They lie in files. What is on its way survives a lost connection and a restart of the server: on
-each connection the server says from which byte on it wants the first of them.
+They lie in files. Reports of running out of memory go before snapshots. What is on its way survives
+a lost connection and a restart of the server: on each connection the server says from which byte on
+it wants the first of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from typing import Final
 from msgspec import Struct
 
 from vramscope_protocol.codec import MAX_SNAPSHOT_CHUNK_BYTES
-from vramscope_protocol.messages import Message, SnapshotAck, SnapshotBegin, SnapshotChunk
+from vramscope_protocol.messages import (
+    Message,
+    OomBegin,
+    SnapshotAck,
+    SnapshotBegin,
+    SnapshotChunk,
+)
 
 _FRAME_BYTES: Final = 1024
 """What a chunk takes in its message beside the data, and more."""
@@ -26,14 +33,19 @@ _MOST_TIMES: Final = 4
 
 
 class Shipment(Struct):
-    """A snapshot in a file, ready to be sent."""
+    """A snapshot or a report, ready to be sent."""
 
-    begin: SnapshotBegin
+    begin: SnapshotBegin | OomBegin
     path: str
+    """Of its file, which is deleted in the end."""
     offset: int = 0
     """What the server has."""
     sent_bytes: int = 0
     """All in all, whatever was sent twice included."""
+    data: bytes = b""
+    """All of it, where it could not be written to a file."""
+    over: Callable[[str], object] | None = None
+    """Told in the end why it was not delivered, or ""; then the file is left to it."""
 
 
 class SnapshotLane:
@@ -57,9 +69,12 @@ class SnapshotLane:
         """Called when there is something to send; set by whoever sends."""
 
     def add(self, shipment: Shipment) -> None:
-        """Send this after those that wait. Any thread."""
+        """Send this after those that wait: a report before all snapshots. Any thread."""
         with self._lock:
-            self._queue.append(shipment)
+            if type(shipment.begin) is OomBegin:
+                self._queue.insert(self._place_of_report(), shipment)
+            else:
+                self._queue.append(shipment)
             self._empty.clear()
         self.wake()
 
@@ -103,6 +118,12 @@ class SnapshotLane:
             while self._queue:
                 self._end(reason)
 
+    def refuse_reports(self, reason: str) -> None:
+        """The same for reports alone."""
+        with self._lock:
+            while self._queue and type(self._queue[0].begin) is OomBegin:
+                self._end(reason)
+
     def wait_until_empty(self, timeout_s: float) -> bool:
         """Wait until all is delivered or lost; whether it is."""
         return self._empty.wait(max(0.0, timeout_s))
@@ -112,15 +133,20 @@ class SnapshotLane:
         """Whether nothing waits."""
         return not self._queue
 
+    def _place_of_report(self) -> int:
+        """Behind other reports, and behind what has been begun."""
+        place = 1 if self._is_begun else 0
+        while place < len(self._queue) and type(self._queue[place].begin) is OomBegin:
+            place += 1
+        return min(place, len(self._queue))
+
     def _next_chunk(self, shipment: Shipment, max_message_bytes: int) -> Message | None:
         size_bytes = min(MAX_SNAPSHOT_CHUNK_BYTES, max_message_bytes - _FRAME_BYTES)
         if size_bytes < _MIN_CHUNK_BYTES or self._is_endless(shipment):
             self._end("the server does not take it in")
             return None
         try:
-            with open(shipment.path, "rb") as file:
-                file.seek(shipment.offset)
-                data = file.read(size_bytes)
+            data = _piece(shipment, size_bytes)
         except OSError as error:
             self._end(f"its file cannot be read ({error.strerror})")
             return None
@@ -138,11 +164,22 @@ class SnapshotLane:
     def _end(self, reason: str) -> None:
         shipment = self._queue.popleft()
         self._is_begun = self._is_waiting = False
-        with contextlib.suppress(OSError):
-            os.unlink(shipment.path)
+        if shipment.over is not None:
+            shipment.over(reason)
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(shipment.path)
         if not self._queue:
             self._empty.set()
         self._on_end(shipment, reason)
+
+
+def _piece(shipment: Shipment, size_bytes: int) -> bytes:
+    if shipment.data:
+        return shipment.data[shipment.offset : shipment.offset + size_bytes]
+    with open(shipment.path, "rb") as file:
+        file.seek(shipment.offset)
+        return file.read(size_bytes)
 
 
 def _nothing() -> None:

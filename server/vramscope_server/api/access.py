@@ -27,10 +27,13 @@ async def _principal(request: Request) -> Principal:
 
 
 async def _run_asked_for(context: Context, request: Request) -> str | None:
-    """Id of the run that the address names, itself or by a snapshot of it."""
+    """Id of the run that the address names, itself, by a snapshot or by a report."""
     run = request.path_params.get("run")
     if run is not None:
         return context.registry.find(run)
+    oom = request.path_params.get("oom")
+    if oom is not None:
+        return await _run_of_oom(context, oom)
     snapshot = request.path_params.get("snapshot")
     named = _compared(request) if snapshot is None else [snapshot]
     try:
@@ -39,6 +42,13 @@ async def _run_asked_for(context: Context, request: Request) -> str | None:
         return None  # not to be told from one of another run
     # Two snapshots of two runs are of no run.
     return runs.pop() if len(runs) == 1 else None
+
+
+async def _run_of_oom(context: Context, oom: str) -> str | None:
+    try:
+        return await context.ooms.run_of(oom)
+    except VramscopeError:
+        return None  # not to be told from one of another run
 
 
 def _compared(request: Request) -> list[str]:

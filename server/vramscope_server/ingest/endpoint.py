@@ -27,6 +27,7 @@ from vramscope_protocol.errors import (
 from vramscope_protocol.messages import (
     Goodbye,
     MapFrame,
+    OomBegin,
     Register,
     SnapshotBegin,
     SnapshotChunk,
@@ -42,7 +43,7 @@ from vramscope_server.ingest.handshake import (
     shake_hands,
 )
 from vramscope_server.ingest.intake import CommandSink, Intake, Publisher
-from vramscope_server.ingest.snapshot_intake import SnapshotIntake, SnapshotSink
+from vramscope_server.ingest.snapshot_intake import OomSink, SnapshotIntake, SnapshotSink
 from vramscope_server.registry import persistence
 from vramscope_server.registry.registry import Registry
 from vramscope_server.store.database import StoreError
@@ -87,6 +88,7 @@ class Ingest:
         authenticate: scopes of a token presented from an address.
         software: name and version of this server, for the agents' logs.
         snapshots: stores what comes of snapshots.
+        ooms: stores what comes of reports of running out of memory.
         maps: keeps the memory maps.
     """
 
@@ -102,6 +104,7 @@ class Ingest:
         software: str = "",
         limits: IngestLimits | None = None,
         snapshots: SnapshotSink,
+        ooms: OomSink,
         maps: MapSink,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -114,6 +117,7 @@ class Ingest:
         self._software = software
         self._limits = limits or IngestLimits()
         self._snapshots = snapshots
+        self._ooms = ooms
         self._maps = maps
         self._clock_ns = clock_ns
         self._readers: set[asyncio.Task[None]] = set()
@@ -250,12 +254,14 @@ class Ingest:
             self._commands,
             self._clock_ns,
         )
-        with contextlib.closing(SnapshotIntake(connection, self._snapshots)) as snapshots:
+        with contextlib.closing(
+            SnapshotIntake(connection, self._snapshots, self._ooms)
+        ) as snapshots:
             while not connection.is_failing:
                 message = await receive_message(connection.session, receive)
                 if message is None:
                     continue
-                if isinstance(message, (SnapshotBegin, SnapshotChunk)):
+                if isinstance(message, (SnapshotBegin, SnapshotChunk, OomBegin)):
                     snapshots.take(message)
                     continue
                 if isinstance(message, MapFrame):

@@ -19,6 +19,7 @@ from vramscope_protocol.messages import (
     Event,
     Goodbye,
     Lost,
+    OomBegin,
     Register,
     SnapshotBegin,
     SnapshotChunk,
@@ -131,6 +132,24 @@ def check_snapshot(message: SnapshotBegin | SnapshotChunk) -> None:
     _check_range("raw_bytes", message.raw_bytes, 1, INT64_MAX)
     _check_range("wire_bytes", message.wire_bytes, 1, INT64_MAX)
     _check_text("issued_by", message.issued_by)
+    if not _SHA256.fullmatch(message.sha256):
+        raise ProtocolError(BAD_MESSAGE, "expected sha256 as 64 hexadecimal digits")
+
+
+def check_oom(message: OomBegin) -> None:
+    """Check what is said of a report of running out of memory.
+
+    Raises:
+        ProtocolError: ``bad_message``.
+    """
+    _check_id("id", message.id)
+    _check_id("run", message.run)
+    if message.linked_to:
+        _check_id("linked_to", message.linked_to)
+    _check_range("rank", message.rank, 0, MAX_RANK)
+    _check_range("time_ns", message.time_ns, 0, INT64_MAX)
+    _check_range("step", message.step or 0, -INT64_MAX, INT64_MAX)
+    _check_range("wire_bytes", message.wire_bytes, 1, INT64_MAX)
     if not _SHA256.fullmatch(message.sha256):
         raise ProtocolError(BAD_MESSAGE, "expected sha256 as 64 hexadecimal digits")
 

@@ -53,6 +53,10 @@ class EvidenceTaker(Protocol):
         """A command has changed."""
         ...
 
+    def take_snapshot(self, run_id: str, snapshot: dict[str, Any]) -> None:
+        """A snapshot has changed."""
+        ...
+
 
 @dataclass(eq=False)
 class RunFollower:
@@ -89,6 +93,7 @@ class Hub:
         self._list_followers: list[RunListFollower] = []
         self._status_takers: list[Callable[[str, int, dict[str, Any]], None]] = []
         self._evidence_takers: list[EvidenceTaker] = []
+        self._event_takers: list[Callable[[str, dict[str, Any]], None]] = []
         self._list_pacer = Pacer(limits.run_list_interval_s, self._publish_runs)
 
     def follow_runs(self, deliver: Deliver) -> RunListFollower:
@@ -155,6 +160,8 @@ class Hub:
         """Hand an event on."""
         for taker in self._evidence_takers:
             taker.take_event(run_id, event)
+        for take in self._event_takers:
+            take(run_id, event)
         if run_id in self._audiences:
             self._publish(run_id, payload.event_payload(event), None)
 
@@ -169,6 +176,10 @@ class Hub:
         """Hand the status of every agent of every run to ``take`` as well, from now on."""
         self._status_takers.append(take)
 
+    def follow_events(self, take: Callable[[str, dict[str, Any]], None]) -> None:
+        """Hand every event of every run to ``take`` as well, from now on."""
+        self._event_takers.append(take)
+
     def follow_evidence(self, taker: EvidenceTaker) -> None:
         """Hand whatever comes of every run to ``taker`` as well, from now on."""
         self._evidence_takers.append(taker)
@@ -176,9 +187,16 @@ class Hub:
 
     def publish_snapshot(self, run_id: str, snapshot: dict[str, Any]) -> None:
         """Hand the present state of a snapshot on."""
+        for taker in self._evidence_takers:
+            taker.take_snapshot(run_id, snapshot)
         if run_id in self._audiences:
             key = f"snapshot {snapshot['id']}"
             self._publish(run_id, payload.snapshot_payload(snapshot), key)
+
+    def publish_oom(self, run_id: str, oom: dict[str, Any]) -> None:
+        """Hand a row of the list of times out of memory on."""
+        if run_id in self._audiences:
+            self._publish(run_id, payload.oom_payload(oom), f"oom {oom['id']}")
 
     def publish_status(self, run_id: str, rank: int, status: dict[str, Any]) -> None:
         """Hand the status of one rank's agent on."""

@@ -64,6 +64,11 @@ def snapshot_payload(snapshot: dict[str, Any]) -> bytes:
     return encode_event_payload({"kind": "snapshot", "snapshot": snapshot})
 
 
+def oom_payload(oom: dict[str, Any]) -> bytes:
+    """A time out of memory as the list has it."""
+    return encode_event_payload({"kind": "oom", "oom": oom})
+
+
 def status_payload(rank: int, status: dict[str, Any]) -> bytes:
     """What watching costs on one rank."""
     return encode_event_payload({"kind": "status", "rank": rank, "status": status})

@@ -261,3 +261,21 @@ snapshot_parts: Final = Table(
     Column("start", BigInteger, primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
 )
+
+ooms: Final = Table(
+    "ooms",
+    metadata,
+    Column("id", String(128), primary_key=True),
+    Column("run_id", String(128), nullable=False),
+    Column("rank", BigInteger, nullable=False),
+    Column("time_ns", BigInteger, nullable=False),
+    Column("received_ns", BigInteger, nullable=False),
+    Column("linked_to", String(128), nullable=False),  # of the rank that ran out; empty: this one
+    Column("is_fatal", Boolean, nullable=False),
+    Column("recovered_step", BigInteger),
+    Column("message", Text, nullable=False),
+    Column("raw_bytes", BigInteger, nullable=False),
+    Column("shown", Text, nullable=False),  # JSON object: what lists show of it besides
+    Column("body", LargeBinary, nullable=False),  # the report, deflated
+    Index("ooms_run", "run_id", "time_ns"),
+)

@@ -1,0 +1,86 @@
+"""The Python stack of every thread, as lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import FrameType
+from typing import Any, Final
+
+from vramscope.holders.code_owner import Owner, owner_of
+
+MAX_THREADS: Final = 128
+MAX_FRAMES: Final = 64
+
+_OWN_PREFIX: Final = "vramscope-"
+
+Line = dict[str, Any]
+
+
+def thread_stacks(raised_in: int | None) -> list[dict[str, Any]]:
+    """Each thread with its frames, the innermost first; the one that ran out of memory first.
+
+    A thread of autograd that runs no Python is not there.
+
+    Args:
+        raised_in: the thread that ran out of memory, by its number.
+    """
+    threads = {thread.ident: thread for thread in threading.enumerate()}
+    # The only way to see other threads' frames, and documented in spite of its name.
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    try:
+        order = sorted(frames, key=lambda ident: (ident != raised_in, ident not in threads, ident))
+        return [
+            _row(threads.get(ident), ident, frames[ident], is_raised=ident == raised_in)
+            for ident in order[:MAX_THREADS]
+        ]
+    finally:
+        # It holds this very frame: a cycle, which would keep the job's frames and their tensors.
+        frames.clear()
+
+
+def _row(
+    thread: threading.Thread | None, ident: int, frame: FrameType, *, is_raised: bool
+) -> dict[str, Any]:
+    name = f"thread {ident}" if thread is None else thread.name
+    return {
+        "name": name[:200],
+        "daemon": None if thread is None else thread.daemon,
+        "is_own": name.startswith(_OWN_PREFIX),
+        "raised": is_raised,
+        "frames": stack_lines(frame, without_ours=is_raised),
+    }
+
+
+def stack_lines(frame: FrameType | None, *, without_ours: bool = False) -> list[Line]:
+    """Lines of a stack, the innermost first.
+
+    Args:
+        frame: the innermost.
+        without_ours: leave out frames of vramscope: they only tell that this report is written.
+    """
+    lines: list[Line] = []
+    while frame is not None and len(lines) < MAX_FRAMES:
+        code = frame.f_code
+        if not (without_ours and owner_of(code.co_filename) is Owner.OWN):
+            # Of a frame that is just being entered the line is not known.
+            number: int | None = frame.f_lineno
+            lines.append({"file": code.co_filename, "line": number or 0, "function": code.co_name})
+        frame = frame.f_back
+    return lines
+
+
+def part_of_step(lines: list[Line], *, in_backward: bool) -> str:
+    """The part of a training step that a stack is in: "" if it is in none that can be told."""
+    if in_backward:
+        return "backward"
+    for line in lines:
+        file: str = line["file"].replace(os.sep, "/")
+        if "/torch/optim/" in file:
+            return "optimizer"
+        if file.endswith("/torch/nn/modules/module.py"):
+            return "forward"
+        if file.endswith("/torch/autograd/graph.py") and "backward" in line["function"]:
+            return "backward"
+    return ""

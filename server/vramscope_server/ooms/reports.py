@@ -1,0 +1,294 @@
+"""The stored reports as the rest of the server sees them: put in, judged, listed, given out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any, Final, Protocol
+
+from sqlalchemy import Connection
+
+from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.oom import diagnose_oom
+from vramscope_analysis.evidence.oom_reading import oom_report_of
+from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_protocol.errors import NOT_FOUND, VramscopeError
+from vramscope_protocol.messages import OomBegin
+from vramscope_server.findings.plain_data import plain_finding
+from vramscope_server.ooms.report_row import ASKED, shown_row, stored_row, text, with_verdict
+from vramscope_server.settings import Limits
+from vramscope_server.store import ooms
+from vramscope_server.store.store import Store
+
+_logger = logging.getLogger("vramscope.ooms")
+
+_MOST_LISTED: Final = 1000
+_MOST_TAKEN_UP: Final = 32
+_MAX_NEWS: Final = 1024
+_SAME_MOMENT_NS: Final = 120 * 10**9
+
+Shown = dict[str, Any]
+
+
+class OomAudience(Protocol):
+    """Who is told of reports that come and change."""
+
+    def publish_oom(self, run_id: str, oom: Shown) -> None:
+        """Hand a row of the list on."""
+        ...
+
+
+class OomEvidence(Protocol):
+    """Who judges a run by its reports. Called on the event loop; must not block."""
+
+    def take_oom(self, run_id: str, rank: int, report: OomReport) -> None:
+        """A rank ran out of memory."""
+        ...
+
+
+class Runs(Protocol):
+    """What is read of the registry."""
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Every run, newest first."""
+        ...
+
+
+class OomReports:
+    """Reports of all runs. Lives on the event loop; only storing and judging is awaited.
+
+    Args:
+        store: where they are.
+        audience: told of changes.
+        evidence: judges by them.
+        registry: which runs are live.
+        limits: how many are kept.
+        clock_ns: when one was received.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        audience: OomAudience,
+        evidence: OomEvidence,
+        registry: Runs,
+        limits: Limits,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._store = store
+        self._audience = audience
+        self._evidence = evidence
+        self._registry = registry
+        self._limits = limits
+        self._clock_ns = clock_ns
+        # What was told of reports that have not come yet.
+        self._news: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Give the judges the reports of runs that are live."""
+        for run in self._registry.runs():
+            if run["state"] == "live":
+                await self.take_up(run["id"])
+
+    async def stop(self) -> None:
+        """Wait for what is being stored."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1.0)
+
+    async def take_up(self, run_id: str) -> None:
+        """Give the judges the newest reports of a run."""
+        found = await self._store.read(lambda c: ooms.newest_bodies(c, run_id, _MOST_TAKEN_UP))
+        for row, data in found:
+            self._evidence.take_oom(run_id, row["rank"], _report(row, data))
+
+    async def of_run(self, run_id: str) -> list[Shown]:
+        """Reports of a run, the newest first."""
+        found = await self._store.read(lambda c: ooms.of_run(c, run_id, _MOST_LISTED))
+        return [shown_row(row) for row in found]
+
+    async def run_of(self, identity: str) -> str:
+        """Id of the run that a report belongs to.
+
+        Raises:
+            VramscopeError: ``not_found``.
+        """
+        run_id: str = (await self._row(identity))["run"]
+        return run_id
+
+    async def is_known(self, identity: str) -> bool:
+        """Whether a report is stored."""
+        return await self._store.read(lambda c: ooms.get(c, identity)) is not None
+
+    async def get(self, identity: str) -> Shown:
+        """One report, with its verdict and those of other ranks at the same moment.
+
+        Raises:
+            VramscopeError: ``not_found``.
+        """
+        row = await self._row(identity)
+        data = await self._store.read(lambda c: ooms.body(c, identity))
+        others = await self._store.read(lambda c: ooms.of_run(c, row["run"], _MOST_LISTED))
+        if data is None:
+            raise _not_found(identity)
+
+        def make() -> Shown:
+            finding = judge(row, data)
+            report = json.loads(data)
+            report["recovered_step"] = row["recovered_step"]
+            report["message"] = row["message"]
+            return {
+                **shown_row(row),
+                "siblings": [_sibling(other) for other in others if _is_sibling(row, other)],
+                "report": report,
+                "finding": None if finding is None else _plain(finding),
+                "snapshot": None,
+            }
+
+        return await self._store.compute(make)
+
+    async def put(self, begin: OomBegin, data: bytes) -> None:
+        """Store a report that has come, judge it and tell everybody.
+
+        Raises:
+            ValueError: it is not what was announced.
+            VramscopeError, SQLAlchemyError: the database does not take it.
+        """
+        row = await self._store.compute(lambda: self._checked(begin, data))
+        news = self._news.pop(begin.id, {})
+        row |= news
+        finding = await self._store.compute(lambda: judge(row, data))
+        row["shown"] = with_verdict(row["shown"], finding)
+        limits = self._limits
+
+        def write(connection: Connection) -> bool:
+            is_new = ooms.add(connection, row, data)
+            ooms.make_room(
+                connection,
+                begin.run,
+                begin.rank,
+                rank_count=limits.oom_rank_count,
+                run_count=limits.oom_run_count,
+                total_bytes=limits.oom_total_bytes,
+            )
+            return is_new
+
+        if await self._store.write(write):
+            self._tell({**row, "raw_bytes": len(data)}, data)
+
+    def take_event(self, run_id: str, event: dict[str, Any]) -> None:
+        """Something happened on a rank: it may say how a report went on."""
+        told = event["data"]
+        if event["kind"] == "oom_recovered":
+            step = event["step"]
+            identities = told.get("reports", [told.get("report")])
+            if isinstance(step, int) and isinstance(identities, list):
+                for identity in identities[:64]:
+                    self._note(run_id, identity, {"recovered_step": step})
+        elif event["kind"] == "oom_fatal":
+            news = {"is_fatal": True, "message": text(told.get("message"), 4000)}
+            self._note(run_id, told.get("report"), news)
+
+    def _note(self, run_id: str, identity: object, news: dict[str, Any]) -> None:
+        if not isinstance(identity, str) or not 0 < len(identity) <= 128:
+            return
+        # Kept in any case: the report may be about to be stored.
+        self._news.setdefault(identity, {}).update(news)
+        while len(self._news) > _MAX_NEWS:
+            self._news.popitem(last=False)
+        task = asyncio.create_task(self._change(run_id, identity, news), name="vramscope-oom")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _change(self, run_id: str, identity: str, news: dict[str, Any]) -> None:
+        def change(connection: Connection) -> tuple[dict[str, Any], bytes] | None:
+            row = ooms.get(connection, identity)
+            data = ooms.body(connection, identity)
+            if row is None or data is None or row["run"] != run_id:
+                return None
+            if "recovered_step" in news:
+                ooms.went_on(connection, identity, news["recovered_step"])
+            else:
+                ooms.was_fatal(connection, identity, news["message"])
+            row |= news
+            row["shown"] = with_verdict(row["shown"], judge(row, data))
+            ooms.judged(connection, identity, row["shown"])
+            return row, data
+
+        try:
+            changed = await self._store.write(change)
+        except VramscopeError as error:
+            _logger.error("report %s: %s", identity, error.message)
+            return
+        if changed is not None:
+            self._news.pop(identity, None)
+            self._tell(*changed)
+
+    def _tell(self, row: dict[str, Any], data: bytes) -> None:
+        self._audience.publish_oom(row["run"], shown_row(row))
+        if row["shown"]["source"] != ASKED:
+            self._evidence.take_oom(row["run"], row["rank"], _report(row, data))
+
+    def _checked(self, begin: OomBegin, data: bytes) -> dict[str, Any]:
+        try:
+            report = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"expected a report in JSON: {error}") from None
+        if not isinstance(report, dict) or report.get("id") != begin.id:
+            raise ValueError("expected the report that was announced, got something else")
+        return stored_row(begin, report, self._clock_ns())
+
+    async def _row(self, identity: str) -> dict[str, Any]:
+        row = await self._store.read(lambda c: ooms.get(c, identity))
+        if row is None:
+            raise _not_found(identity)
+        return row
+
+
+def judge(row: dict[str, Any], data: bytes) -> Finding | None:
+    """What a report says; ``None`` for one of a rank that did not run out itself."""
+    if row["shown"]["source"] == ASKED:
+        return None
+    try:
+        return diagnose_oom(_report(row, data))
+    except Exception:
+        _logger.exception("report %s could not be judged", row["id"])
+        return None
+
+
+def _report(row: dict[str, Any], data: bytes) -> OomReport:
+    report = oom_report_of(json.loads(data), id=row["id"])
+    return replace(
+        report,
+        id=row["id"],
+        message=row["message"] or report.message,
+        recovered_step=row["recovered_step"],
+    )
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    return {**asdict(finding), **plain_finding(finding)}
+
+
+def _is_sibling(row: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether another report tells of the same moment, of another rank."""
+    if other["id"] == row["id"]:
+        return False
+    if other["linked_to"] or row["linked_to"]:
+        mine = row["linked_to"] or row["id"]
+        return bool(mine in (other["linked_to"], other["id"]))
+    is_near = abs(other["time_ns"] - row["time_ns"]) <= _SAME_MOMENT_NS
+    return is_near and bool(other["rank"] != row["rank"])
+
+
+def _sibling(other: dict[str, Any]) -> dict[str, Any]:
+    return {name: other[name] for name in ("id", "rank", "time_ns")}
+
+
+def _not_found(identity: str) -> VramscopeError:
+    return VramscopeError(NOT_FOUND, f"no report {identity!r} of running out of memory")
