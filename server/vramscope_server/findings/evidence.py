@@ -24,6 +24,7 @@ MAX_RUNS: Final = 256
 _MOST_STEPS: Final = 2048
 _LEAST_STEPS: Final = 128
 _RANKS_WITH_MOST: Final = 16
+_WITH_HISTORY: Final = frozenset({"alloc", "all"})
 _CLOCKS_NS: Final = 2 * 10**9
 """The start of a process and the times of its rows come from two clocks."""
 
@@ -60,6 +61,8 @@ class GatheredEvidence:
     def __init__(self, registry: RankInfos) -> None:
         self._registry = registry
         self._runs: OrderedDict[str, GatheredRun] = OrderedDict()
+        self.windows: dict[tuple[str, int], dict[str, Any]] = {}
+        """The newest recorded window of each rank that was not looked into yet."""
         self.begun: list[tuple[str, int]] = []
         """Ranks that were heard for the first time, or in a new life, since this was read last."""
 
@@ -100,6 +103,15 @@ class GatheredEvidence:
             if run is None or gathered is None or report.time_ns < gathered.started_ns - _CLOCKS_NS:
                 continue
             run.is_new |= gathered.take_growth(report)
+
+    def take_snapshot(self, run_id: str, snapshot: dict[str, Any]) -> None:
+        """A snapshot has changed: one with a history can be replayed."""
+        run, rank = self._runs.get(run_id), snapshot["rank"]
+        if run is None or rank not in run.ranks or snapshot["state"] != "complete":
+            return
+        is_of_this_life = snapshot["taken_ns"] >= run.ranks[rank].started_ns - _CLOCKS_NS
+        if snapshot["mode"] in _WITH_HISTORY and is_of_this_life:
+            self.windows[run_id, rank] = snapshot
 
     def take_oom(self, run_id: str, rank: int, report: OomReport) -> None:
         """A rank ran out of memory."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from vramscope_server.findings.evidence import GatheredEvidence
 from vramscope_server.findings.investigator import Investigator
 from vramscope_server.findings.judge_thread import JudgeHangs, JudgeThread
 from vramscope_server.findings.judging import Judging
+from vramscope_server.findings.settings_trials import SettingsTrials
 from vramscope_server.findings.taking_up import TakingUp
 
 _logger = logging.getLogger("vramscope.findings")
@@ -64,6 +64,7 @@ class JudgeLoop:
         taking_up: TakingUp,
         ended: EndedRanks,
         investigator: Investigator,
+        trials: SettingsTrials,
         clock_ns: Callable[[], int] = time.time_ns,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -74,6 +75,7 @@ class JudgeLoop:
         self._taking_up = taking_up
         self._ended = ended
         self._investigator = investigator
+        self._trials = trials
         self._clock_ns = clock_ns
         self._clock_s = clock_s
         self._thread = JudgeThread(TURN_LIMIT_S)
@@ -106,22 +108,32 @@ class JudgeLoop:
             await asyncio.wait(self._tasks)
         self._tasks = []
         self._thread.stop()
+        await self._trials.stop()
         await self._board.writer.stop()
 
     async def turn(self) -> None:
         """Judge every run that is due, then let those end that are over."""
         await self._taking_up.take_up_begun()
         for run_id in self._evidence.runs():
-            state = self._registry.run(run_id)
-            if state is None:
-                self._forget(run_id)
-            elif self._is_due(run_id, state):
-                await self._judge(run_id, state)
+            try:
+                await self._turn_of(run_id)
+            except Exception:  # what one run sends must not keep others from being judged
+                _logger.exception("the run %s could not be judged", run_id)
+                self._turns[run_id].judged_s = self._clock_s()
         await self._ended.look(self._is_awaited)
+        self._trials.begin_next()
         self._evidence.forget_most_silent()
         for run_id in set(self._turns) - set(self._evidence.runs()):
             if self._registry.run(run_id) is None:
                 del self._turns[run_id]
+
+    async def _turn_of(self, run_id: str) -> None:
+        self._turns.setdefault(run_id, _Turns())
+        state = self._registry.run(run_id)
+        if state is None:
+            self._evidence.forget(run_id)
+        elif self._is_due(run_id, state):
+            await self._judge(run_id, state)
 
     async def _judge_all(self) -> None:
         while True:
@@ -133,7 +145,7 @@ class JudgeLoop:
                 await asyncio.sleep(_LEAST_S)
 
     def _is_due(self, run_id: str, state: dict[str, Any]) -> bool:
-        turns = self._turns.setdefault(run_id, _Turns())
+        turns = self._turns[run_id]
         run = self._evidence.run(run_id)
         now_s = self._clock_s()
         since_s = now_s - turns.judged_s
@@ -166,7 +178,7 @@ class JudgeLoop:
             turns.hung = True
             return
         where = {rank: (each.life, each.step_offset) for rank, each in run.ranks.items()}
-        self._board.judged(judgement, where)
+        self._board.judged(judgement, where, frozenset(over))
         turns.judged_s, turns.took_s = self._clock_s(), judgement.took_s
         turns.judged_ns = evidence.now_ns
         # One that came back while it was judged has taken itself out, and is judged again.
@@ -184,8 +196,7 @@ class JudgeLoop:
 
     def _forget(self, run_id: str) -> None:
         self._evidence.forget(run_id)
-        with contextlib.suppress(KeyError):
-            self._turns[run_id].over_s = None
+        self._turns[run_id].over_s = None
 
 
 def _over(state: dict[str, Any]) -> set[int]:

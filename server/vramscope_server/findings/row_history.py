@@ -23,6 +23,8 @@ MAX_COLUMNS: Final = 160
 MAX_WAITING: Final = 4096
 """Batches that wait to be taken in; beyond it they are taken in at once."""
 
+_WINDOW: Final = 2048
+"""Of rows that nobody has asked for yet."""
 _NOT_JUDGED: Final = ("agent.", "device.power", "device.temperature", "device.utilization")
 
 Column = NDArray[Any]
@@ -48,6 +50,7 @@ class RowHistory:
         self._count = 0
         self._taken: int = 0
         self._thinned_at = 0
+        self._window = _WINDOW
 
     def __len__(self) -> int:
         return self._count + sum(len(rows) for rows in self._waiting)
@@ -61,8 +64,8 @@ class RowHistory:
     def append(self, rows: Rows) -> None:
         """Take rows that came; cheap."""
         self._waiting.append(rows)
-        if len(self._waiting) > MAX_WAITING:
-            self._take_waiting()
+        if len(self._waiting) > MAX_WAITING:  # nobody has asked for long
+            self.rows(self._window)
 
     def put_before(self, earlier: EvidenceRows) -> None:
         """Put rows in front of everything that came so far: those that are older than that."""
@@ -93,6 +96,7 @@ class RowHistory:
         Args:
             window: so many of the newest rows are whole.
         """
+        self._window = window
         self._take_waiting()
         if self._count > max(window, self._thinned_at + self._thinned_at // 4):
             self._thin(window)

@@ -17,10 +17,11 @@ from vramscope_analysis.diagnosis.questions import COMMAND
 from vramscope_analysis.evidence.columns import Rows
 from vramscope_analysis.evidence.run_evidence import RunEvidence
 from vramscope_protocol.errors import VramscopeError
-from vramscope_server.findings.board import MAX_OPEN, MAX_PAST, FindingsBoard
-from vramscope_server.findings.evidence import GatheredEvidence
+from vramscope_server.findings.board import FindingsBoard
+from vramscope_server.findings.evidence import MAX_RUNS, GatheredEvidence
 from vramscope_server.findings.gathered_rank import MAX_EVENTS, GatheredRank
-from vramscope_server.store import command_log, events, findings
+from vramscope_server.findings.shelf import MAX_OPEN, MAX_PAST
+from vramscope_server.store import command_log, events, findings, snapshots
 from vramscope_server.store.runs import ranks_seen
 from vramscope_server.store.store import Store
 
@@ -29,6 +30,7 @@ _logger = logging.getLogger("vramscope.findings")
 _REOPENS_NS: Final = 600 * 10**9
 _STEPS_BACK: Final = 2048
 _MAX_COMMANDS: Final = 64
+_MAX_SNAPSHOTS: Final = 16
 _CLOCKS_NS: Final = 2 * 10**9
 
 
@@ -91,15 +93,18 @@ class TakingUp:
         return any(rank.rank <= first for rank in run.ranks)
 
     async def _take_up(self, run_id: str, ranks: list[int]) -> None:
-        def read(connection: Connection) -> tuple[Any, Any, Any]:
+        def read(connection: Connection) -> tuple[Any, Any, Any, Any]:
             return (
                 findings.list_findings(connection, run_id, state="open", limit=MAX_OPEN),
                 ranks_seen(connection, run_id),
                 command_log.list_commands(connection, run_id, limit=_MAX_COMMANDS),
+                snapshots.of_run(connection, run_id, _MAX_SNAPSHOTS),
             )
 
-        open_ones, seen, commands = await self._store.read(read)
+        open_ones, seen, commands, taken = await self._store.read(read)
         self._first_ranks[run_id] = min(seen, default=min(ranks))
+        while len(self._first_ranks) > MAX_RUNS:
+            del self._first_ranks[next(iter(self._first_ranks))]
         self._board.adopt(open_ones)
         state = self._registry.run(run_id)
         run = self._evidence.run(run_id)
@@ -113,6 +118,8 @@ class TakingUp:
         for command in reversed(commands):
             if command["name"] == COMMAND:
                 self._evidence.take_command(run_id, command)
+        for snapshot in reversed(taken):
+            self._evidence.take_snapshot(run_id, snapshot)
 
     async def _complete(
         self, run_id: str, rank: int, gathered: GatheredRank, newest: int | None

@@ -20,7 +20,7 @@ def verdict(records: Iterable[FindingRecord], now_ns: int) -> dict[str, Any]:
     heard = [record for record in records if record.muted_at(now_ns) is None]
     counts = dict.fromkeys(_URGENCY, 0)
     for record in heard:
-        counts[record.severity] += 1
+        counts[record.severity] = counts.get(record.severity, 0) + 1
     first = min(heard, key=_order, default=None)
     return {"finding": None if first is None else _line(first), "findings_open": counts}
 
