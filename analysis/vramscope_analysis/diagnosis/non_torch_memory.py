@@ -55,14 +55,14 @@ def levels_of(rank: RankEvidence) -> list[Level]:
     for event in rank.events:
         size, parts = event.data.get("bytes"), event.data.get("parts")
         if event.kind == "outside" and isinstance(size, int) and isinstance(parts, list):
-            levels.append(Level(event.step, size, _by_name(cast("list[Any]", parts))))
+            levels.append(Level(event.step, size, _by_name(cast(Any, parts))))
     return levels
 
 
 def _by_name(parts: list[Any]) -> dict[str, int]:
     named: dict[str, int] = {}
     for part in parts:
-        told = cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else {}
+        told: Mapping[str, Any] = cast(Any, part) if isinstance(part, Mapping) else {}
         name, size = told.get("name"), told.get("bytes")
         if isinstance(name, str) and isinstance(size, int):
             named[name] = named.get(name, 0) + size
