@@ -14,6 +14,8 @@ autograd, and some fetch under ``no_grad`` what they then train on.
 from __future__ import annotations
 
 import sys
+import weakref
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from vramscope.phases.phases import Phases
@@ -62,9 +64,9 @@ class Evaluation:
         self._is_off = False
         """Whether the open stretch was entered because gradients were off."""
         self._trusts_mode = True
-        # Ids, not references: nothing of the job's may live longer because of us.
+        # Ids and weak references: nothing of the job's may live longer because of us.
         self._trained_on: set[int] = set()
-        self._iterator: int | None = None
+        self._iterator: Callable[[], object] | None = None
         self._dataset: int | None = None
         self._recorded = 0
         self._quiet = 0
@@ -73,13 +75,13 @@ class Evaluation:
     def before_fetch(self, iterator: object, now_ns: int) -> None:
         """``iterator``, of a ``DataLoader``, is asked for its next batch at this time."""
         is_on = self._autograd.is_on()
-        goes_on = self._iterator == id(iterator)
+        goes_on = self._iterator is not None and self._iterator() is iterator
         if goes_on and self._autograd.recorded() == self._recorded:
             self._quiet += 1
         else:
             self._quiet = 0
             self._since_ns = now_ns
-        self._iterator = id(iterator)
+        self._iterator = _weak(iterator)
         self._dataset = id(getattr(iterator, "_dataset", None))
         if self._open is not None:
             self._look_again(is_on, goes_on)
@@ -105,8 +107,11 @@ class Evaluation:
             self._leave()
 
     def optimizer_stepped(self) -> None:
-        """An optimizer has stepped: on the batch fetched last, if its loop is not over."""
-        is_in_loop = self._iterator is not None
+        """An optimizer has stepped: on the batch fetched last, if its loop is not over.
+
+        A loop that an exception has ended is over as well: its iterator is gone.
+        """
+        is_in_loop = self._iterator is not None and self._iterator() is not None
         if self._dataset is not None and len(self._trained_on) < _MAX_DATASETS:
             self._trained_on.add(self._dataset)
         if self._open is None:
@@ -144,6 +149,13 @@ class Evaluation:
             self._phases.cancel(stretch)
         else:
             self._phases.end(stretch)
+
+
+def _weak(iterator: object) -> Callable[[], object]:
+    try:
+        return weakref.ref(iterator)
+    except TypeError:  # of a class that allows none: each of its fetches is one for itself
+        return lambda: None
 
 
 def _torch() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -142,6 +143,17 @@ def test_what_is_saved_after_a_loop_that_was_left_early_is_not_evaluation(job: J
         assert job.phases.code() == EVAL
     job.evaluation.before_save()
     assert job.phases.code() != EVAL
+
+
+def test_a_loop_that_fails_on_its_first_batch_was_evaluation_and_so_is_the_next(job: Job) -> None:
+    job.train()
+    for _ in range(2):
+        with contextlib.suppress(RuntimeError), torch.no_grad():
+            for batch in job.eval_loader:
+                job.evaluate_on(batch)
+                raise RuntimeError("out of memory")
+        job.train()
+    assert job.is_evaluating() == [False] * 8 + ([True] + [False] * 8) * 2
 
 
 def test_evaluation_with_gradients_on_is_not_claimed(job: Job) -> None:
