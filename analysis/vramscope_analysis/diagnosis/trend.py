@@ -35,10 +35,10 @@ _EVEN: Final = 0.4
 """No part may grow by less than this share of the median part."""
 _SLOWED: Final = 0.75
 """What ends up growing by less than this share of its first pace is filling up."""
-_ABOVE_SHARE: Final = 0.1
+_ABOVE_SHARE: Final = 0.2
 """By so much of its growth a level has to be above all that there was before it."""
 _PAUSE_ROWS: Final = 8
-_TOP_ROWS: Final = 8
+_TOP_ROWS: Final = 4
 """A high level counts as having been there when it lasted for so many rows."""
 
 
