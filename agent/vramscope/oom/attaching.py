@@ -14,7 +14,7 @@ from typing import Any, Final
 from vramscope.devices.caching_allocator import initialised_cuda
 from vramscope.guard import Attempt, guarded, summary
 from vramscope.notices import Notices
-from vramscope.oom.trampoline import attach
+from vramscope.oom import trampoline
 from vramscope.steps.import_watcher import ImportWatcher
 
 _CUDA_MODULE: Final = "torch.cuda"
@@ -43,6 +43,8 @@ class Attaching:
         self._pid = os.getpid()
         if self._emulated:
             self._attach()
+        elif trampoline.is_attached():
+            self.is_attached = True
         else:
             self._watcher.install()
 
@@ -79,7 +81,7 @@ class Attaching:
 
     def _attach(self) -> None:
         with Attempt() as attempt:
-            self.is_attached = attach(sys.modules["torch"]._C, emulated=self._emulated)
+            self.is_attached = trampoline.attach(sys.modules["torch"]._C, emulated=self._emulated)
         if attempt.error is not None:
             why = summary(attempt.error)
             self._notices.note(_NOTE, f"this allocator does not tell when memory runs out ({why})")

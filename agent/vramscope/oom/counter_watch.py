@@ -1,4 +1,4 @@
-"""Times out of memory that only PyTorch's counters tell of: from before it could tell us."""
+"""Times out of memory that only PyTorch's counters tell of: where it cannot tell us itself."""
 
 from __future__ import annotations
 
@@ -17,27 +17,24 @@ class CounterWatch:
     def __init__(self) -> None:
         self._before: dict[str, int] = {}
 
-    def rise(self, stats: Stats | None, told: int) -> str | None:
-        """What has happened since the last look, in words; ``None`` is nothing that was not told.
+    def rise(self, stats: Stats | None, *, is_told: bool) -> str | None:
+        """What has happened since the last look, in words; ``None`` is nothing.
 
         Args:
             stats: the nested counters.
-            told: how often PyTorch has told of it so far.
+            is_told: whether PyTorch tells of it, all but what is turned down at once.
         """
         if stats is None:
             return None
-        ooms = self._rise(stats, _OOMS) - self._rise_of("told", told)
-        rejected = self._rise(stats, _REJECTIONS)
-        if rejected > 0:
-            return f"{rejected} requests were turned down by throw_on_cudamalloc_oom"
-        return f"PyTorch counted {ooms} times out of memory" if ooms > 0 else None
+        ooms, rejected = self._rise(stats, _OOMS), self._rise(stats, _REJECTIONS)
+        if rejected:
+            return f"throw_on_cudamalloc_oom turned requests down: {rejected}"
+        return f"times out of memory that PyTorch counted: {ooms}" if ooms and not is_told else None
 
     def _rise(self, stats: Stats, name: str) -> int:
         value: Any = stats.get(name)
-        return self._rise_of(name, value if isinstance(value, int) else 0)
-
-    def _rise_of(self, name: str, value: int) -> int:
+        now = value if isinstance(value, int) else 0
         before = self._before.get(name)
-        self._before[name] = value
+        self._before[name] = now
         # The first look only learns what there is; a job may set its counters back.
-        return 0 if before is None else max(0, value - before)
+        return 0 if before is None else max(0, now - before)

@@ -50,11 +50,11 @@ class DeviceReadings:
         blocks += counters.get("inactive_split.all.current", 0)
         if blocks > MAX_BLOCKS:
             return [], f"{blocks} blocks are too many to list in time"
-        if self._emulated:
-            return self._device.segments(), None
-        c_module = initialised_cuda()
-        if c_module is None:
-            return [], "the job does not use CUDA"
+        c_module = None if self._emulated else initialised_cuda()
+        if c_module is None or index == self.watched:
+            # It knows best what must not be asked for here, on the agent's threads above all.
+            obstacle = self._device.why_no_segments()
+            return ([], obstacle) if obstacle is not None else (self._device.segments(), None)
         obstacle = snapshot_obstacle(c_module)
         if obstacle is not None:
             return [], obstacle
@@ -84,7 +84,7 @@ class DeviceReadings:
 
     def _stats(self, index: int) -> Mapping[str, Any] | None:
         c_module = None if self._emulated else initialised_cuda()
-        if c_module is None:
+        if c_module is None or index == self.watched:
             return self._device.memory_stats()
         return read_stats(c_module, index)
 

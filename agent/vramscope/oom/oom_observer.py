@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from vramscope.guard import summary
 from vramscope.oom.burst import Burst, Detail
 from vramscope.oom.moment import Moment, Source
 from vramscope.oom.report import Report, ReportMaker, encoded
@@ -41,13 +42,16 @@ Ship = Callable[[OomBegin, "ReportFile | None", bytes], object]
 
 
 class _Kept:
-    """A report in the hands of this process."""
+    """A report in the hands of this process: once it is written, only what is told of it."""
 
     def __init__(self, moment: Moment, report: Report, detail: Detail) -> None:
         self.moment = moment
-        self.report = report
         self.detail = detail
+        self.told = _told(report)
+        self.step: int | None = report["step"]
+        self.begin: OomBegin | None = None
         self.data = b""
+        """All of it, where there is no file."""
         self.file: ReportFile | None = None
         self.is_shipped = False
         self.is_dropped = False
@@ -131,7 +135,8 @@ class OomObserver:
             self._last_s = self._monotonic_s()
             self._has_news = True
             moment.skipped = self._burst.take_skipped()
-        self._report(moment, "full")
+        # Only counted: what there is to be seen has gone, and this is an agent's thread.
+        self._report(moment, "light" if source == "counter" else "full")
 
     def asked(self, linked_to: str) -> str:
         """Report as if memory had run out, since it has for another rank. Agent thread.
@@ -155,16 +160,16 @@ class OomObserver:
             if kept is None:
                 return
             skipped = self._burst.take_skipped()
+            if kept in self._light:
+                self._light.remove(kept)
+        moment = kept.moment
         if skipped:
-            # The last ones left nothing: what is there now is what the job ends with.
-            kept = _Kept(Moment(self._clock.time_ns(), "observer", skipped=skipped), {}, "light")
-        if kept.detail == "light":
-            kept.moment.message = message
-            with self._lock:
-                if kept in self._light:
-                    self._light.remove(kept)
-            kept.moment.thread_number = threading.get_ident()
-            kept = self._report(kept.moment, "full", ("written as the exception ended the job",))
+            # The last ones left nothing: what there is now is what the job ends with.
+            moment = Moment(self._clock.time_ns(), "observer", skipped=skipped)
+        if skipped or kept.detail == "light":
+            moment.message = message
+            moment.thread_number = threading.get_ident()
+            kept = self._report(moment, "full", ("written as the exception ended the job",))
         data: dict[str, Any] = {"report": kept.moment.id, "message": message}
         self._tell("oom_fatal", kept, "the job ended because memory ran out", data)
 
@@ -194,12 +199,11 @@ class OomObserver:
         for kept in light:
             self._deliver(kept)
         if light or skipped:
-            last = light[-1].report if light else None
-            told: dict[str, Any] = {} if last is None else _told(last)
+            told = {} if not light else dict(light[-1].told)
             told["skipped"] = skipped + sum(each.moment.skipped for each in light)
             told["times"] = told["skipped"] + len(light)
             text = f"ran out of memory {told['times']} more times in a row"
-            step = None if last is None else last["step"]
+            step = light[-1].step if light else None
             self._emit(Event(0, self._clock.time_ns(), "oom", step, text, told))
 
     def _report(self, moment: Moment, detail: Detail, notes: tuple[str, ...] = ()) -> _Kept:
@@ -210,20 +214,20 @@ class OomObserver:
         if moment.source != "asked":
             self._open.append(kept)
         if detail == "light":
-            self._keep_light(kept, start_s)
+            self._keep_light(kept, report, start_s)
             return kept
-        self._write(kept, start_s, is_last=False)
+        self._write(kept, report, start_s, is_last=False)
         if moment.source in ("observer", "exception"):
             self._sample_now(SAMPLE_S)
         self._maker.complete(report, moment, start_s + COLLECT_S)
-        writing = self._write(kept, start_s, is_last=True)
+        kept.told = _told(report)
+        writing = self._write(kept, report, start_s, is_last=True)
         writing.wait(start_s + BUDGET_S - time.perf_counter())
         if moment.source != "asked":
-            text = f"out of memory{_where(report)}"
-            self._tell("oom", kept, text, _told(report))
+            self._tell("oom", kept, f"out of memory{_where(report)}", kept.told)
         return kept
 
-    def _keep_light(self, kept: _Kept, start_s: float) -> None:
+    def _keep_light(self, kept: _Kept, report: Report, start_s: float) -> None:
         with self._lock:
             self._light.append(kept)
             dropped = self._light.popleft() if len(self._light) > MAX_LIGHT else None
@@ -232,11 +236,12 @@ class OomObserver:
                 dropped.is_dropped = True
         if dropped is not None and dropped.file is not None:
             dropped.file.delete()
-        self._write(kept, start_s, is_last=True).wait(LIGHT_WRITE_S)
+        self._write(kept, report, start_s, is_last=True).wait(LIGHT_WRITE_S)
 
-    def _write(self, kept: _Kept, start_s: float, *, is_last: bool) -> Writing:
-        kept.report["took_ms"] = (time.perf_counter() - start_s) * 1e3
-        kept.data = data = encoded(kept.report)
+    def _write(self, kept: _Kept, report: Report, start_s: float, *, is_last: bool) -> Writing:
+        report["took_ms"] = (time.perf_counter() - start_s) * 1e3
+        data = encoded(report)
+        kept.begin = begin_of(report, data)
         is_full = kept.detail == "full"
 
         def told(file: ReportFile | None, error: Exception | None) -> None:
@@ -246,25 +251,26 @@ class OomObserver:
             if kept.is_dropped and file is not None:
                 file.delete()
             if error is not None:
-                kept.report["notes"].append(f"not written to disk: {error}")
-                kept.data = encoded(kept.report)
+                kept.data = data
+                kept.told["not_written"] = summary(error)
             if is_full and is_last:
                 self._deliver(kept)
 
-        name = file_name(kept.moment.time_ns, kept.report["rank"])
+        name = file_name(kept.moment.time_ns, report["rank"])
         writing = Writing(name, data, sync=is_full, told=told)
         self._writer.write(writing)
         return writing
 
     def _deliver(self, kept: _Kept) -> None:
-        if kept.is_shipped:
+        if kept.is_shipped or kept.begin is None:
             return
         kept.is_shipped = True
-        self._ship(begin_of(kept.report, kept.data), kept.file, kept.data)
+        data, kept.data = kept.data, b""
+        self._ship(kept.begin, kept.file, data)
 
     def _tell(self, kind: str, kept: _Kept, text: str, data: dict[str, Any]) -> None:
         time_ns = kept.moment.time_ns if kind == "oom" else self._clock.time_ns()
-        self._emit(Event(0, time_ns, kind, kept.report["step"], text, data))
+        self._emit(Event(0, time_ns, kind, kept.step, text, data))
 
 
 def begin_of(report: Report, data: bytes) -> OomBegin:

@@ -162,7 +162,7 @@ class OomPart:
     def look(self, stats: Stats | None) -> None:
         """Compare what was just sampled. Sampler thread."""
         with guarded("out of memory counters"):
-            words = self._counters.rise(stats, self._observer.count)
+            words = self._counters.rise(stats, is_told=self._attaching.is_attached)
             if words is not None:
                 self._observer.noticed("counter", words, on_this_thread=False)
             self._observer.poll()
@@ -213,4 +213,4 @@ class OomPart:
                 file.delete()
 
         path = "" if file is None else file.path
-        self._ship_any(Shipment(begin, path, data=data if file is None else b"", over=over))
+        self._ship_any(Shipment(begin, path, data=data, over=over))

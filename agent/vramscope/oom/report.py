@@ -148,7 +148,13 @@ class ReportMaker:
             owners = self._add_categories(report, storage)
         with _part(report, "largest tensors"):
             end_s = start_s + _SHARE_OF_TENSORS * time_s
-            self._add_tensors(report, storage, owners, end_s)
+            # The search for holders goes through the variables of running functions: not beside
+            # the job, from a thread of the agent.
+            holders = None if moment.thread_number is None else holders_of_each
+            report["largest"] = []
+            report["largest"], is_complete = largest_tensors(storage, owners, end_s, holders)
+            if not is_complete:
+                report["notes"].append("not every object of Python could be looked at in time")
         with _part(report, "garbage"):
             report["garbage_bytes"] = None
             report["garbage_bytes"] = sources.garbage_bytes(storage, deadline_s)
@@ -178,15 +184,6 @@ class ReportMaker:
             report["by_category"] = dict(zip(COLUMNS, counted, strict=True))
             report["notes"].append("categories as counted at the failure: no step had ended")
         return Owners(census.owned, report["step"], report["time_ns"])
-
-    def _add_tensors(
-        self, report: Report, storage: Storage, owners: OwnersLike | None, deadline_s: float
-    ) -> None:
-        report["largest"] = []
-        rows, is_complete = largest_tensors(storage, owners, deadline_s, holders_of_each)
-        report["largest"] = rows
-        if not is_complete:
-            report["notes"].append("not every object of Python could be looked at in time")
 
 
 def encoded(report: Report) -> bytes:

@@ -89,5 +89,7 @@ class ReportWriter:
                 with Attempt() as attempt:
                     file = self._folder.write(writing.name, writing.data, sync=writing.sync)
                 writing.told(file, attempt.error)
+                if writing.sync:
+                    self._folder.tidy()
         finally:
             writing.end()

@@ -52,6 +52,11 @@ def attach(c_module: Any, *, emulated: bool) -> bool:
     return True
 
 
+def is_attached() -> bool:
+    """Whether PyTorch calls on a device that is there, since an agent that was here before."""
+    return _is_attached
+
+
 def switch_on(take: Take) -> None:
     """Call ``take`` from now on."""
     global _take, _pid
