@@ -93,6 +93,11 @@ _HOST = (
         "Memory that the kernel counts as pinned for a device; not every driver's is in it.",
     ),
     ("threads", "", "Threads of the process."),
+    (
+        "anonymous_bytes",
+        "B",
+        "Resident memory that it has written itself: neither of files nor shared.",
+    ),
     ("pinned_bytes", "B", "Pinned memory that PyTorch's host allocator has handed out."),
     ("pinned_reserved_bytes", "B", "Pinned memory that it holds, cached blocks included."),
     ("limit_bytes", "B", "Lowest memory limit of the control groups (container, job) it is in."),
@@ -100,6 +105,11 @@ _HOST = (
     ("workers", "", "Processes that it started with multiprocessing: DataLoader workers."),
     ("workers_rss_bytes", "B", "Resident memory of these, added up; shared pages count in each."),
     ("workers_shared_bytes", "B", "Shared memory in them, added up; it counts in each."),
+    (
+        "workers_pss_bytes",
+        "B",
+        "Memory of these, added up; a page that several processes share counts in part.",
+    ),
     ("shm_used_bytes", "B", "In use in the file system for shared memory, by everybody."),
     ("shm_size_bytes", "B", "Size of that file system."),
     ("shm_torch_bytes", "B", "Files in it that PyTorch made for this user and that have a name."),

@@ -12,6 +12,7 @@ from vramscope.collectors.proc_text import ProcText
 from vramscope.collectors.process_status import read_process_status
 from vramscope.collectors.self_cost import ReleasedTime
 from vramscope.collectors.shared_memory import SharedMemoryReader
+from vramscope.collectors.worker_shares import WorkerShares
 from vramscope.sampling.clock import Clock
 from vramscope_protocol.columns import UNKNOWN
 
@@ -22,6 +23,7 @@ NAMES: Final = (
     "host.locked_bytes",
     "host.os_pinned_bytes",
     "host.threads",
+    "host.anonymous_bytes",
     "host.pinned_bytes",
     "host.pinned_reserved_bytes",
     "host.limit_bytes",
@@ -29,6 +31,7 @@ NAMES: Final = (
     "host.workers",
     "host.workers_rss_bytes",
     "host.workers_shared_bytes",
+    "host.workers_pss_bytes",
     "host.shm_used_bytes",
     "host.shm_size_bytes",
     "host.shm_torch_bytes",
@@ -81,14 +84,16 @@ class HostCollector:
         self._pinned = pinned or PinnedMemoryReader()
         self._cgroup = MemoryCgroup(self._files, proc)
         self._workers = workers or DataWorkers(self._files)
+        self._shares = WorkerShares(self._files)
         self._shared_memory = shared_memory or SharedMemoryReader(released)
         self._values = [UNKNOWN] * len(NAMES)
         self._readings = [
             _Reading(self._read_process, 0, 1),
-            _Reading(self._read_pinned, 6, 1),
-            _Reading(self._cgroup.read, 8, 2),
-            _Reading(self._workers.read, 10, 5),
-            _Reading(self._shared_memory.read, 13, 10),
+            _Reading(self._read_pinned, 7, 1),
+            _Reading(self._cgroup.read, 9, 2),
+            _Reading(self._workers.read, 11, 5),
+            _Reading(self._shares.read, 14, 1),
+            _Reading(self._shared_memory.read, 15, 10),
         ]
         self._due_ns = 0
 
@@ -119,6 +124,7 @@ class HostCollector:
             status.locked_bytes,
             status.pinned_bytes,
             status.threads,
+            status.anonymous_bytes,
         )
 
     def _read_pinned(self) -> tuple[int, ...]:

@@ -22,6 +22,8 @@ class ProcessStatus(Struct, frozen=True):
     pinned_bytes: int = UNKNOWN
     """Kept in place by the kernel for a device. Not every driver has its memory counted here."""
     threads: int = UNKNOWN
+    anonymous_bytes: int = UNKNOWN
+    """Resident memory that is neither of files nor shared: what the process has written itself."""
 
 
 _BYTES: Final = {
@@ -30,6 +32,7 @@ _BYTES: Final = {
     b"VmSwap": "swap_bytes",
     b"VmLck": "locked_bytes",
     b"VmPin": "pinned_bytes",
+    b"RssAnon": "anonymous_bytes",
 }
 
 

@@ -28,7 +28,7 @@ Threads:\t17
 
 def test_every_number_in_bytes() -> None:
     status = parse_process_status(TEXT)
-    assert status == ProcessStatus(123456 << 10, 512 << 10, 0, 4 << 10, 8 << 10, 17)
+    assert status == ProcessStatus(123456 << 10, 512 << 10, 0, 4 << 10, 8 << 10, 17, 10 << 10)
 
 
 def test_a_kernel_that_says_less_leaves_the_rest_unknown() -> None:
