@@ -1,0 +1,141 @@
+"""A report says which line keeps what grows, who holds it, and of which kind it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.step_floors import MIB, group_of, held_by, report_of
+from vramscope_analysis.diagnosis.growth_verdict import (
+    GrowthVerdict,
+    grows,
+    growth_bytes,
+    user_line,
+    verdict_of,
+)
+from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport, Holder
+
+LIST = held_by("attribute", "T.results", "['acc']", "list of 40")
+
+
+def verdict(*groups: GrowthGroup) -> GrowthVerdict:
+    found = verdict_of(report_of(*groups))
+    assert found is not None
+    return found
+
+
+def test_the_users_line_is_the_culprit_and_not_that_of_a_library() -> None:
+    found = verdict(group_of(LIST))
+    assert (found.kind, found.holder, found.place) == ("leak", "attribute", "train.py:56")
+    assert found.held_by == ("T.results", "['acc']", "list of 40")
+    assert found.culprits[0].bytes == 12 * MIB
+    assert found.culprits[0].bytes_per_step == MIB
+    assert found.share == 1.0
+
+
+def test_the_line_that_stores_comes_before_the_line_that_allocates() -> None:
+    stored = Frame("/job/metric.py", 7, "update")
+    found = verdict(group_of(held_by("attribute", "Metric.preds", stored_at=stored)))
+    assert [(culprit.line, culprit.function) for culprit in found.culprits] == [
+        (7, "update"),
+        (56, "train_step"),
+    ]
+
+
+def test_the_frame_of_a_holder_counts_where_it_is_its_definition() -> None:
+    frame = Frame("/job/hooks.py", 3, "<lambda>")
+    hook = Holder("hook", ("hook of layer4",), frame, 3)
+    assert verdict(group_of(hook)).place == "hooks.py:3"
+    # Of a variable it is the line that happened to run.
+    assert verdict(group_of(Holder("local", ("kept",), frame, 3))).place == "train.py:56"
+
+
+@pytest.mark.parametrize(
+    ("holder", "kind"),
+    [
+        (held_by("garbage", "Node.me"), "cycle_growth"),
+        (held_by("exception", "sys.last_traceback", "frame f", "x"), "retained_exception"),
+        (held_by("ipc"), "retention"),
+        (held_by("attribute", "Agent.replay", "deque(maxlen=10000) of 412"), "bounded"),
+        (held_by("lru_cache", "PosEnc.grid", "lru_cache(maxsize=128) of 8"), "leak"),
+        (held_by("autograd_graph", "total"), "leak"),
+        (held_by("cpp"), "leak"),
+    ],
+)
+def test_the_holder_says_of_which_kind_it_is(holder: Holder, kind: str) -> None:
+    assert verdict(group_of(holder)).kind == kind
+
+
+def test_what_mostly_waits_for_the_collector_is_garbage_whoever_else_is_named() -> None:
+    found = verdict_of(
+        report_of(group_of(LIST, garbage_bytes=10 * MIB), garbage={"cycle": ["Node", ".me"]})
+    )
+    assert found is not None
+    assert (found.kind, found.cycle) == ("cycle_growth", ("Node", ".me"))
+
+
+def test_the_kind_that_grows_fastest_wins() -> None:
+    small = group_of(held_by("garbage"), line=9, pace=MIB)
+    found = verdict(small, group_of(LIST, pace=8 * MIB))
+    assert (found.kind, found.place, round(found.share, 2)) == ("leak", "train.py:56", 0.89)
+
+
+def test_several_holders_agree_by_the_most_tensors() -> None:
+    few = held_by("local", "x", tensors=1)
+    assert verdict(group_of(few, LIST)).held_by[0] == "T.results"
+
+
+@pytest.mark.parametrize(
+    ("chain", "is_buffer"),
+    [
+        (("Agent.replay_buffer", "list of 40"), True),
+        (("ReplayMemory.data", "list of 40"), True),
+        (("feature_cache", "dict of 40"), True),
+        (("Trainer.history", "list of 40"), False),
+        (("model.cached_bufferless", "list"), False),
+    ],
+)
+def test_what_is_called_a_buffer_may_be_meant_to_fill_up(
+    chain: tuple[str, ...], is_buffer: bool
+) -> None:
+    assert verdict(group_of(held_by("attribute", *chain))).is_buffer_by_name is is_buffer
+
+
+def test_one_tensor_that_gets_longer_is_told_from_more_and_more_of_them() -> None:
+    assert verdict(group_of(LIST, adds=False)).is_one_tensor
+    assert not verdict(group_of(LIST)).is_one_tensor
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        group_of(LIST, looks=2),
+        replace(group_of(LIST), bytes_at_looks=(4, 4, 4, 9)),
+        replace(group_of(LIST), bytes_at_looks=(4, 9, 3, 10)),
+        replace(group_of(LIST), counts_at_looks=(9, 7, 5, 3)),
+        GrowthGroup(),
+    ],
+)
+def test_what_did_not_grow_steadily_is_no_growth(group: GrowthGroup) -> None:
+    assert not grows(group)
+    assert verdict_of(report_of(group, live=[1, 2, 3, 4])) is None
+
+
+def test_growth_in_some_looks_is_enough_if_it_never_falls_back() -> None:
+    assert grows(replace(group_of(LIST), bytes_at_looks=(4, 8, 8, 12)))
+    assert growth_bytes(replace(group_of(LIST), bytes_at_looks=(4, 8, 8, 12))) == 8
+
+
+def test_a_report_without_a_line_or_a_holder_is_not_made_up() -> None:
+    found = verdict(replace(group_of(), stack=(), tensors=()))
+    assert (found.holder, found.place, found.held_by) == ("unknown", "", ())
+    assert verdict_of(GrowthReport()) is None
+
+
+def test_without_a_user_frame_the_librarys_line_is_told() -> None:
+    library = Frame("/env/site-packages/trainer/loop.py", 5, "fit")
+    torch = Frame("/env/site-packages/torch/optim/adam.py", 9, "_init_group")
+    assert user_line((torch, library)) == library
+    assert user_line((torch,)) == torch
+    assert user_line(()) is None
