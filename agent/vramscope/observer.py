@@ -220,6 +220,7 @@ class Observer:
             self._steps.listen_optimizer(listener)
         self._steps.listen_backward(self._tensors.backward_began)
         self._steps.add_columns(self._tensors)
+        self._steps.add_columns(self._history.columns())
         processes = DeviceProcesses(
             listing, clock=clock, emit=outbox.put, current_step=lambda: self._steps.step
         )

@@ -180,6 +180,11 @@ SERIES: Final[dict[str, Series]] = {
         *(Series(f"gc.{name}", unit, definition) for name, unit, definition in _GC),
         Series("step.duration_us", "us", "Time from the previous optimizer step to this one."),
         Series("step.data_wait_us", "us", "Part of it that went by waiting for a batch."),
+        Series(
+            "step.recording",
+            "",
+            "Who records a memory history: 0 nobody, 1 vramscope, 2 the job itself.",
+        ),
         *(
             Series(
                 f"step.peak_{name}_bytes",

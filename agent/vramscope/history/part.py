@@ -14,9 +14,11 @@ from vramscope.devices.device import Device, DeviceMemory
 from vramscope.guard import guarded
 from vramscope.history.history import History
 from vramscope.history.pytorch_history import PytorchHistory
+from vramscope.history.recording_column import RecordingColumn
 from vramscope.history.rule_watch import RuleWatch
 from vramscope.history.snapshot_folder import SnapshotFolder
 from vramscope.sampling.clock import Clock
+from vramscope.steps.step_columns import StepColumns
 from vramscope.transport.snapshot_lane import Shipment
 from vramscope_protocol.messages import Event
 
@@ -47,6 +49,7 @@ class HistoryPart:
     ) -> None:
         folder = SnapshotFolder(config.spool_dir, f"{stream}-snapshots", config.snapshot_bytes)
         pytorch = PytorchHistory(emulated=config.emulate)
+        self._pytorch = pytorch
         self._history = History(pytorch, device, folder, ship, self_cost)
         self._watch: RuleWatch | None = None
         if config.history_rule is not None:
@@ -56,6 +59,10 @@ class HistoryPart:
     def history(self) -> History:
         """Owns the recording."""
         return self._history
+
+    def columns(self) -> StepColumns:
+        """What a step row says of it."""
+        return RecordingColumn(self._history, self._pytorch)
 
     def handlers(self) -> Mapping[str, Handler]:
         """The commands about snapshots and the history."""
