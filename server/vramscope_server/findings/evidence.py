@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -146,7 +147,9 @@ class GatheredEvidence:
             _, run = self._runs.popitem(last=False)
             held -= sum(rank.held_bytes for rank in run.ranks.values())
 
-    def run_evidence(self, run_id: str, state: dict[str, Any], now_ns: int) -> RunEvidence:
+    def run_evidence(
+        self, run_id: str, state: dict[str, Any], now_ns: int
+    ) -> Callable[[], RunEvidence]:
         """Everything that is known of a run.
 
         Args:
@@ -154,20 +157,23 @@ class GatheredEvidence:
             state: the run as the registry has it. Of one that goes on, ranks that are over and
                 judged are left out: they would stand beside those that are not.
             now_ns: the time.
+
+        Returns:
+            What completes it; see :meth:`GatheredRank.evidence`.
         """
         run = self._runs[run_id]
         run_state: RunState = state["state"]
         left_out = run.closed if run_state == "live" else frozenset[int]()
         ranks = sorted(run.ranks.keys() - left_out)
         window = step_window(len(ranks))
-        return RunEvidence(
-            run_id,
-            now_ns,
-            run_state,
-            tuple(run.ranks[rank].evidence(rank, window) for rank in ranks),
-            state["world_size"],
-            state["emulated"],
-        )
+        told = [run.ranks[rank].evidence(rank, window) for rank in ranks]
+        world_size, emulated = state["world_size"], state["emulated"]
+
+        def with_rows() -> RunEvidence:
+            completed = tuple(complete() for complete in told)
+            return RunEvidence(run_id, now_ns, run_state, completed, world_size, emulated)
+
+        return with_rows
 
     def _of(self, run_id: str, rank: int, rows: Rows) -> GatheredRank | None:
         """Who the rows are of; None if they are of a life before the present one."""

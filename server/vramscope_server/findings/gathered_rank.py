@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from vramscope_analysis.evidence.columns import Rows as EvidenceRows
@@ -118,35 +120,45 @@ class GatheredRank:
         while len(self.ooms) > MAX_OOMS:
             self.ooms.popitem(last=False)
 
-    def evidence(self, rank: int, window: int) -> RankEvidence:
+    def evidence(self, rank: int, window: int) -> Callable[[], RankEvidence]:
         """Everything as judges read it.
 
         Args:
             rank: its number.
             window: so many of the newest steps are whole.
+
+        Returns:
+            What puts the rows to it, which takes a while: to be called in another thread, but
+            never twice at the same time.
         """
-        samples = self.samples.rows(SAMPLE_WINDOW)
         device = self.info.devices[0] if self.info.devices else None
-        total_bytes = None if device is None else device.total_bytes
-        return RankEvidence(
+        told = RankEvidence(
             rank,
             self.info.host,
-            self.steps.rows(window),
-            samples,
-            tuple(self._stretches.values()),
-            tuple(happening for happening, _ in self._events),
-            samples.last("device.total_bytes") if total_bytes is None else total_bytes,
-            None if device is None else device.limit_bytes,
-            "" if device is None else device.name,
-            self.info.software.get("torch", ""),
-            self._settings,
-            tuple(self._status.get("processes") or ()),
-            tuple(self._status.get("outside") or ()),
-            self.growth,
-            tuple(sorted(self.ooms.values(), key=lambda report: report.time_ns)),
-            _map(samples),
-            self.trials,
+            stretches=tuple(self._stretches.values()),
+            events=tuple(happening for happening, _ in self._events),
+            total_bytes=None if device is None else device.total_bytes,
+            limit_bytes=None if device is None else device.limit_bytes,
+            device_name="" if device is None else device.name,
+            torch_version=self.info.software.get("torch", ""),
+            settings=self._settings,
+            processes=tuple(self._status.get("processes") or ()),
+            outside=tuple(self._status.get("outside") or ()),
+            growth=self.growth,
+            ooms=tuple(sorted(self.ooms.values(), key=lambda report: report.time_ns)),
+            trials=self.trials,
         )
+
+        def with_rows() -> RankEvidence:
+            steps, samples = self.steps.rows(window), self.samples.rows(SAMPLE_WINDOW)
+            total_bytes = told.total_bytes
+            if total_bytes is None:
+                total_bytes = samples.last("device.total_bytes")
+            return replace(
+                told, steps=steps, samples=samples, total_bytes=total_bytes, map=_map(samples)
+            )
+
+        return with_rows
 
     def _take(self, happening: Happening, size_bytes: int) -> None:
         told = happening.data.get("text") if happening.kind == "settings" else None

@@ -168,11 +168,12 @@ class JudgeLoop:
             return
         run.is_new = False
         over = _over(state) & run.ranks.keys()
-        evidence = self._evidence.run_evidence(run_id, state, self._clock_ns())
-        across = self._taking_up.compares_ranks(run_id, evidence)
+        now_ns = self._clock_ns()
+        complete = self._evidence.run_evidence(run_id, state, now_ns)
+        across = self._taking_up.compares_ranks(run_id, run.ranks)
         try:
             judgement = await self._thread.call(
-                lambda: self._judging.judge(evidence, across_ranks=across)
+                lambda: self._judging.judge(complete(), across_ranks=across)
             )
         except JudgeHangs:
             turns.hung = True
@@ -180,7 +181,7 @@ class JudgeLoop:
         where = {rank: (each.life, each.step_offset) for rank, each in run.ranks.items()}
         self._board.judged(judgement, where, frozenset(over))
         turns.judged_s, turns.took_s = self._clock_s(), judgement.took_s
-        turns.judged_ns = evidence.now_ns
+        turns.judged_ns = now_ns
         # One that came back while it was judged has taken itself out, and is judged again.
         run.closed |= over & _over(self._registry.run(run_id) or state)
         if state["state"] == "live":

@@ -21,10 +21,9 @@ from vramscope_server.rows import Rows
 MAX_COLUMNS: Final = 160
 """Columns that are kept; those that come beyond it are not judged."""
 MAX_WAITING: Final = 4096
-"""Batches that wait to be taken in; beyond it they are taken in at once."""
+"""Batches that wait until somebody asks; beyond it the oldest are lost. A run that is judged does
+not come near it."""
 
-_WINDOW: Final = 2048
-"""Of rows that nobody has asked for yet."""
 _NOT_JUDGED: Final = ("agent.", "device.power", "device.temperature", "device.utilization")
 
 Column = NDArray[Any]
@@ -32,6 +31,8 @@ Column = NDArray[Any]
 
 class RowHistory:
     """Keeps rows as they come. What :meth:`rows` gave out is never changed afterwards.
+
+    :meth:`append` may be called in another thread than all else.
 
     Args:
         head: so many of the first rows always stay.
@@ -43,29 +44,22 @@ class RowHistory:
         self._head = head
         self._lowest = lowest
         self._highest = highest
-        self._waiting: deque[Rows] = deque()
+        self._waiting: deque[Rows] = deque(maxlen=MAX_WAITING)
         self._columns: dict[str, Column] = {}
         self._index = np.zeros(0, np.int64)
         """Which row of all that ever came each one is."""
         self._count = 0
         self._taken: int = 0
         self._thinned_at = 0
-        self._window = _WINDOW
-
-    def __len__(self) -> int:
-        return self._count + sum(len(rows) for rows in self._waiting)
 
     @property
     def held_bytes(self) -> int:
-        """About how much memory it takes."""
-        waiting = sum(rows.layout.row_bytes() * len(rows) for rows in self._waiting)
-        return waiting + (len(self._columns) + 1) * len(self._index) * 8
+        """About how much memory it takes, without what waits."""
+        return (len(self._columns) + 1) * len(self._index) * 8
 
     def append(self, rows: Rows) -> None:
         """Take rows that came; cheap."""
         self._waiting.append(rows)
-        if len(self._waiting) > MAX_WAITING:  # nobody has asked for long
-            self.rows(self._window)
 
     def put_before(self, earlier: EvidenceRows) -> None:
         """Put rows in front of everything that came so far: those that are older than that."""
@@ -96,7 +90,6 @@ class RowHistory:
         Args:
             window: so many of the newest rows are whole.
         """
-        self._window = window
         self._take_waiting()
         if self._count > max(window, self._thinned_at + self._thinned_at // 4):
             self._thin(window)
@@ -108,19 +101,19 @@ class RowHistory:
         )
 
     def _take_waiting(self) -> None:
-        coming = sum(len(rows) for rows in self._waiting)
-        if not coming:
-            return
-        self._make_room(coming)
+        # Those with the same columns in one go: a batch has few rows.
+        alike: list[Rows] = []
         while self._waiting:
-            # Those with the same columns in one go: a batch has few rows.
-            first = self._waiting.popleft()
-            alike = [first]
-            while self._waiting and self._waiting[0].layout is first.layout:
-                alike.append(self._waiting.popleft())
+            rows = self._waiting.popleft()
+            if alike and alike[0].layout is not rows.layout:
+                self._take(Rows.join(alike))
+                alike = []
+            alike.append(rows)
+        if alike:
             self._take(Rows.join(alike))
 
     def _take(self, rows: Rows) -> None:
+        self._make_room(len(rows))
         start, end = self._count, self._count + len(rows)
         for name in rows.layout.index:
             column = rows.column(name)

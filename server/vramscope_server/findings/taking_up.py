@@ -7,7 +7,7 @@ with nothing and take everything back that they had said.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -15,7 +15,6 @@ from sqlalchemy import Connection
 
 from vramscope_analysis.diagnosis.questions import COMMAND
 from vramscope_analysis.evidence.columns import Rows
-from vramscope_analysis.evidence.run_evidence import RunEvidence
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.findings.board import FindingsBoard
 from vramscope_server.findings.evidence import MAX_RUNS, GatheredEvidence
@@ -87,10 +86,10 @@ class TakingUp:
             except VramscopeError as error:
                 _logger.error("earlier evidence of %s could not be read: %s", run_id, error.message)
 
-    def compares_ranks(self, run_id: str, run: RunEvidence) -> bool:
+    def compares_ranks(self, run_id: str, ranks: Iterable[int]) -> bool:
         """Whether it is this server that compares the ranks of a run: the one of the first."""
         first = self._first_ranks.get(run_id, 0)
-        return any(rank.rank <= first for rank in run.ranks)
+        return any(rank <= first for rank in ranks)
 
     async def _take_up(self, run_id: str, ranks: list[int]) -> None:
         def read(connection: Connection) -> tuple[Any, Any, Any, Any]:
