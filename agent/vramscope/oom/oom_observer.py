@@ -25,7 +25,7 @@ from vramscope_protocol.messages import Event, OomBegin
 
 BUDGET_S: Final = 0.9
 """Time that one report in full may take of the job; a light one takes a few milliseconds."""
-COLLECT_S: Final = 0.6
+COLLECT_S: Final = 0.7
 """Of it: for what is looked at; the rest is for the disk."""
 SAMPLE_S: Final = 0.1
 """For the sample of this moment, which the sampler thread takes."""

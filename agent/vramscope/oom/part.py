@@ -17,7 +17,6 @@ from vramscope.oom.attaching import Attaching
 from vramscope.oom.counter_watch import CounterWatch
 from vramscope.oom.device_readings import DeviceReadings
 from vramscope.oom.exception_hooks import ExceptionHooks
-from vramscope.oom.garbage import garbage_bytes
 from vramscope.oom.last_told import LastTold
 from vramscope.oom.left_reports import ship_left
 from vramscope.oom.oom_command import oom_handlers
@@ -127,7 +126,6 @@ class OomPart:
             software,
             lambda: self.processes.value,
             lambda: self.outside.value,
-            garbage_bytes,
             config.emulate,
         )
         self._observer = OomObserver(

@@ -16,7 +16,7 @@ from vramscope.identity.identity import Identity
 from vramscope.memory_map.owners import Owners as OwnersLike
 from vramscope.oom.block_sums import free_blocks, live_by_size, live_by_stack
 from vramscope.oom.device_readings import DeviceReadings
-from vramscope.oom.largest_tensors import holders_of_each, largest_tensors
+from vramscope.oom.largest_tensors import largest_tensors
 from vramscope.oom.moment import Moment
 from vramscope.oom.recent_rows import RecentRows
 from vramscope.oom.thread_stacks import part_of_step, thread_stacks
@@ -33,7 +33,6 @@ AUTOGRAD_THREAD: Final = "autograd"
 """Name of a thread that Python did not start, in a backward pass."""
 
 _SHARE_OF_STACKS: Final = 0.3
-_SHARE_OF_TENSORS: Final = 0.6
 _GIVEN_UP_FIRST: Final = ("by_stack", "samples", "steps", "threads", "by_size", "largest")
 """What is given up first if a report is too large."""
 
@@ -54,8 +53,6 @@ class Sources(msgspec.Struct):
     software: Callable[[], dict[str, str]]
     processes: Callable[[], list[ProcessMemory]]
     outside: Callable[[], list[MemoryPart]]
-    garbage_bytes: Callable[[Storage, float], int | None]
-    """What only waits for Python's collector, before a deadline; ``None`` is not known."""
     emulated: bool
 
 
@@ -147,17 +144,14 @@ class ReportMaker:
         with _part(report, "categories"):
             owners = self._add_categories(report, storage)
         with _part(report, "largest tensors"):
-            end_s = start_s + _SHARE_OF_TENSORS * time_s
             # The search for holders goes through the variables of running functions: not beside
             # the job, from a thread of the agent.
-            holders = None if moment.thread_number is None else holders_of_each
-            report["largest"] = []
-            report["largest"], is_complete = largest_tensors(storage, owners, end_s, holders)
-            if not is_complete:
+            is_jobs_thread = moment.thread_number is not None
+            report["largest"], report["garbage_bytes"] = [], None
+            found = largest_tensors(storage, owners, deadline_s, holders=is_jobs_thread)
+            report["largest"], report["garbage_bytes"] = found.rows, found.garbage_bytes
+            if not found.is_complete:
                 report["notes"].append("not every object of Python could be looked at in time")
-        with _part(report, "garbage"):
-            report["garbage_bytes"] = None
-            report["garbage_bytes"] = sources.garbage_bytes(storage, deadline_s)
         report["complete"] = True
 
     def _add_blocks(self, report: Report, moment: Moment, deadline_s: float) -> None:
@@ -178,10 +172,10 @@ class ReportMaker:
             return None
         with looking():
             census: Census = sources.tensors().count_now(storage)
-        if not report["by_category"] and census.tensors:
+        if COLUMNS[0] not in report["by_category"] and census.tensors:
             # No step has ended yet: then what there is now, in the middle of the first.
             counted = [census.bytes_of[code] for code in CODES]
-            report["by_category"] = dict(zip(COLUMNS, counted, strict=True))
+            report["by_category"] |= dict(zip(COLUMNS, counted, strict=True))
             report["notes"].append("categories as counted at the failure: no step had ended")
         return Owners(census.owned, report["step"], report["time_ns"])
 
