@@ -54,9 +54,13 @@ def lasting_rises(floors: Floors) -> list[LastingRise]:
     settled = level[: len(level) - LASTING_ROWS + 1]
     if settled[-1] - settled[0] < min(WORKSPACES):
         return []
+    blocks = None if floors.blocks is None else kept_level(floors.blocks)
     rises: list[LastingRise] = []
     for row in np.flatnonzero(np.diff(settled) >= min(WORKSPACES)) + 1:
         rise = float(level[row] - level[row - 1])
+        # The longest batch until now makes a table larger; a copy is one more.
+        if blocks is not None and blocks[row] <= blocks[row - 1]:
+            continue
         is_workspace = _is_workspace(floors, int(row), rise)
         least = max(LEAST_RISE_BYTES, _OF_LEVEL * float(level[row - 1]))
         after = level[row : row + LASTING_ROWS]

@@ -25,7 +25,7 @@ _OF_RISE: Final = 0.5
 _OF_LARGEST: Final = 0.25
 _LEAST_RISES: Final = 3
 """It has to have gathered in so many rises before a fall: not a model that came and went."""
-_CHANCE: Final = 0.02
+_CHANCE: Final = 0.05
 _MATCHED: Final = 0.75
 _STILL_DUE: Final = 4.0
 """Without a fall for so many times as long as between two, it is over."""

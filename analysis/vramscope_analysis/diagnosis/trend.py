@@ -162,6 +162,9 @@ def _theil_sen(x: NDArray[np.int64], y: Numbers) -> float:
 def _grown(floors: Floors, level: Numbers, stretch: _Stretch) -> Growth | None:
     first = _onset(floors, level, stretch)
     base = float(level[first])
+    # Of all of it, and without what was before: the pace is known better so.
+    whole = _stretch(floors, level, first) if len(floors) - first >= FAST_WINDOW else None
+    stretch = whole or stretch
     grown = _grown_since(floors, level, first, stretch.slope)
     if _was_there_before(floors.allocated[:first], base, grown):
         return None
@@ -199,6 +202,8 @@ def continues(floors: Floors, looked_at: Sequence[int], live_bytes: Sequence[int
     if steps <= 0 or rise <= 0:
         return None
     slope = rise / steps
+    if slope < LEAST_SLOPE_BYTES:
+        return None
     first = int(np.searchsorted(floors.step, looked_at[0]))
     ahead = int(floors.step[-1]) - looked_at[0]
     level = kept_level(floors.allocated)

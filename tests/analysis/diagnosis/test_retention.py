@@ -1,0 +1,95 @@
+"""What is kept without growing is told with its holder, and is no alarm by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.analysis.diagnosis.test_evaluation_ramp import evaluated
+from tests.analysis.diagnosis.test_held_memory import STATE, held, risen
+from tests.support.step_floors import (
+    BASE,
+    BLOCKS,
+    CLEAN,
+    MIB,
+    clean,
+    group_of,
+    held_by,
+    leaking,
+    prefixes,
+    rank_of,
+    report_of,
+    steps_of,
+)
+from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.leak import leak
+from vramscope_analysis.diagnosis.retention import retention
+from vramscope_analysis.diagnosis.words import MAX_SENTENCE
+from vramscope_analysis.evidence.run_evidence import RankEvidence
+
+
+def one(rank: RankEvidence) -> Finding:
+    (finding,) = retention(rank)
+    assert len(finding.summary) <= MAX_SENTENCE
+    return finding
+
+
+def test_a_state_that_was_loaded_and_kept_is_worth_knowing() -> None:
+    finding = one(risen(STATE))
+    assert (finding.kind, finding.severity, finding.subject) == ("retention", "info", "state")
+    assert finding.summary == "180 MiB have stayed since step 121, held by state."
+    assert finding.remedies[0].fix == "del state"
+    assert finding.remedies[1].fix == 'torch.load(path, map_location="cpu")'
+    assert "It does not grow." in finding.detail
+
+
+def test_a_model_that_nobody_trains_any_more_is_to_be_let_go_of_where_it_is_held() -> None:
+    model = held(150 * MIB, held_by("local", "model1"), "parameters")
+    finding = one(risen(model))
+    assert "takes away only its own name" in finding.remedies[0].why
+    assert len(finding.remedies) == 1
+    assert "No optimizer has stepped on it since." in finding.evidence["facts"]
+
+
+def test_memory_shared_with_another_process_is_named_so() -> None:
+    rank = replace(leaking(MIB), growth=report_of(group_of(held_by("ipc"))))
+    finding = one(rank)
+    assert finding.summary == (
+        "Another process keeps 1.0 MiB per step at train.py:56 alive: memory shared by CUDA IPC."
+    )
+    assert finding.remedies[0].fix == "torch.cuda.ipc_collect()"
+    assert leak(rank) == []
+
+
+def test_a_workspace_is_named_and_is_no_leak() -> None:
+    late = (steps_of(300) >= 120).astype(int)
+    rank = rank_of(BASE + late * 8_519_680, BLOCKS + late)
+    finding = one(rank)
+    assert finding.summary == "8.1 MiB came at step 121: 1 cuBLAS workspace, kept for reuse."
+    assert "empty_cache does not free it" in finding.remedies[0].why
+    assert leak(rank) == []
+
+
+def test_what_builds_up_in_evaluations_is_told_and_is_no_leak() -> None:
+    rank = evaluated(named=True)
+    finding = one(rank)
+    assert finding.summary.startswith("Evaluation keeps ")
+    assert (finding.severity, finding.subject) == ("info", "eval")
+    assert leak(rank) == []
+    unnamed = one(evaluated())
+    assert "build up between two steps" in unnamed.summary
+
+
+def test_it_is_a_warning_where_the_evaluation_decides_what_fits() -> None:
+    rank = evaluated(named=True)
+    peaks = (BASE + 20 * MIB + 0 * steps_of(len(rank.steps))).astype(int)
+    columns = {**rank.steps.columns, "step.peak_allocated_bytes": peaks}
+    tight = replace(rank, steps=replace(rank.steps, columns=columns), total_bytes=1000 * MIB)
+    assert one(tight).severity == "warning"
+    assert one(replace(tight, total_bytes=8000 * MIB)).severity == "info"
+
+
+def test_jobs_that_are_well_have_nothing_but_their_workspaces() -> None:
+    for name in CLEAN:
+        for known in prefixes(clean(name), every=20):
+            subjects = {finding.subject for finding in retention(known)}
+            assert subjects <= {"cuBLAS workspace"}
