@@ -22,7 +22,7 @@ const samples = () => {
   return made;
 };
 /** @returns {any} */
-const scene = (/** @type {any} */ changes = {}, query = "") => ({ high: highMoments(changes.steps ?? steps(), changes.samples ?? samples()), view: viewFromQuery(new URLSearchParams(query), { ended: false, ranks: 1 }), steps: steps(), samples: samples(), range: [1, 4], limit_bytes: 16 * GIB, limitLabel: "device", limitDashed: false, origin_ns: 0, emulated: false, dimmed: false, marks: [], samplesLost: 0, isWhole: true, silentZones: [], ...changes });
+const scene = (/** @type {any} */ changes = {}, query = "") => ({ high: highMoments(changes.steps ?? steps(), changes.samples ?? samples()), view: viewFromQuery(new URLSearchParams(query), 1), steps: steps(), samples: samples(), range: [1, 4], limit_bytes: 16 * GIB, limitLabel: "device", limitDashed: false, origin_ns: 0, emulated: false, dimmed: false, marks: [], samplesLost: 0, isWhole: true, silentZones: [], ...changes });
 
 test("end is the end of the last step, peak the highest moment of those shown", () => {
   const { model, reading } = pictureOf(scene(), null);

@@ -3,8 +3,7 @@ import test from "node:test";
 import * as moves from "../vramscope_frontend/js/memory-view.js";
 import { appendRows, emptyTable } from "../vramscope_frontend/js/series.js";
 
-const LIVE = { ended: false, ranks: 1 };
-const view = (query = "", run = LIVE) => moves.viewFromQuery(new URLSearchParams(query), run);
+const view = (query = "", ranks = 1) => moves.viewFromQuery(new URLSearchParams(query), ranks);
 const steps = () => {
   const made = emptyTable([]);
   const xs = Array.from({ length: 2000 }, (_, i) => i);
@@ -14,17 +13,28 @@ const steps = () => {
 const BOUNDS = { first: 0, last: 1999 };
 
 test("a link shows exactly the view it was made from", () => {
-  const query = "view=lines&x=time&window=run&from=10.0&to=20.0&at=12.5";
-  const back = moves.queryFromView(view(query), LIVE);
+  const query = "view=lines&y=full&x=time&window=run&from=10.0&to=20.0&at=12.5";
+  const back = moves.queryFromView(view(query), 1);
   assert.equal(new URLSearchParams(Object.entries(back).flatMap(([name, value]) => (value === null ? [] : [[name, value]]))).toString(), query);
-  assert.deepEqual(Object.values(moves.queryFromView(view(), LIVE)).filter((value) => value !== null), []);
+  assert.deepEqual(Object.values(moves.queryFromView(view(), 1)).filter((value) => value !== null), []);
 });
 
-test("several ranks start together, an ended run starts whole, nonsense is ignored", () => {
-  assert.equal(view("", { ended: false, ranks: 8 }).rank, null);
-  assert.equal(view("rank=3", { ended: false, ranks: 8 }).rank, 3);
-  assert.equal(view("", { ended: true, ranks: 1 }).window, "run");
+test("several ranks start together, nonsense is ignored", () => {
+  assert.equal(view("", 8).rank, null);
+  assert.equal(view("rank=3", 8).rank, 3);
+  assert.deepEqual([view("window=what").window, view("y=up").y], [null, null]);
   assert.equal(view("from=20&to=10&window=what&rank=-1").range, null);
+});
+
+test("what the reader leaves open is settled by what the run needs", () => {
+  const settle = (/** @type {string} */ query, /** @type {any} */ y, /** @type {any} */ window) => {
+    const one = moves.settled(view(query), { y, window });
+    return [one.y, one.window];
+  };
+  assert.deepEqual(settle("", "moving", "forecast"), ["moving", "forecast"]);
+  assert.deepEqual(settle("y=full&window=10m", "moving", "forecast"), ["full", "10m"]);
+  // A link to a forecast that is no more shows the run.
+  assert.deepEqual(settle("window=forecast", "full", "10m"), ["full", "run"]);
 });
 
 test("following shows the newest minutes, in steps as in time", () => {

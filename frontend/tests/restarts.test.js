@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { endOf, isGone, lastWords, recentRestart, restartsText, standOf, turnsOf, turnText } from "../vramscope_frontend/js/restarts.js";
 import { pillOf } from "../vramscope_frontend/js/run-state.js";
-import { verdictOf, verdictOverRuns } from "../vramscope_frontend/js/verdict.js";
+import { verdictOverRuns } from "../vramscope_frontend/js/runs-verdict.js";
+import { verdictOf } from "../vramscope_frontend/js/verdict.js";
 import { runRow } from "../vramscope_frontend/js/runs-model.js";
 import { happenings, turnings } from "../vramscope_frontend/js/marks.js";
 

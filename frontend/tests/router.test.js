@@ -3,12 +3,14 @@ import test from "node:test";
 import { pathOf, placeOf } from "../vramscope_frontend/js/router.js";
 
 test("addresses lead to pages and back", () => {
-  for (const page of /** @type {const} */ (["overview", "ranks", "map", "snapshots", "commands", "about"])) {
+  for (const page of /** @type {const} */ (["overview", "ranks", "findings", "map", "snapshots", "commands", "about"])) {
     const place = placeOf(pathOf(page, "a/b c"), "");
     assert.deepEqual([place.page, place.run], [page, "a/b c"]);
   }
   const place = placeOf(pathOf("snapshot", "a b", "2/3"), "?at=7");
   assert.deepEqual([place.page, place.run, place.snapshot, place.view.get("at")], ["snapshot", "a b", "2/3", "7"]);
+  const report = placeOf(pathOf("oom", "a b", "2/3"), "");
+  assert.deepEqual([report.page, report.snapshot], ["oom", "2/3"]);
   assert.equal(placeOf("/", "?q=x").view.get("q"), "x");
   assert.equal(placeOf("/runs", "").page, "runs");
 });

@@ -37,6 +37,22 @@ test("filters", () => {
   assert.ok(!matches(stale, "nothing"));
 });
 
+test("what was found is what a run says, and when it is full has a column of its own", () => {
+  const finding = { id: "1", kind: "leak", severity: "critical", stage: "confirmed", summary: "Leaking 3.1 MiB per step at train.py:56. Out of memory in 26 to 34 minutes.", forecast: { early_s: 1560, late_s: 2040, confidence: 0.9 } };
+  const leaking = row("a", { finding, findings_open: 1 });
+  assert.deepEqual([leaking.says.severity, leaking.says.text, leaking.full_in], ["crit", "Leaking 3.1 MiB per step at train.py:56", "26 to 34 min"]);
+  assert.ok(passes(leaking, "found") && !passes(row("b"), "found"));
+  assert.ok(matches(leaking, "train.py:56"));
+  const soon = row("soon", { finding: { ...finding, forecast: { early_s: 60, late_s: 90, confidence: 0.9 } } });
+  assert.deepEqual(sortRows([row("roomy"), leaking, soon]).map((one) => one.run.name), ["soon", "a", "roomy"]);
+  const stale = row("a", { finding, last_seen_ns: NOW - 48e9 });
+  assert.deepEqual([stale.says.text, stale.full_in], ["No data for 48 s; last known: leaking 3.1 MiB per step at train.py:56", null]);
+  assert.match(row("a", { finding: null }).says.text, /^Healthy, 38\.0 GiB of head-room$/);
+  assert.match(row("a", { finding: { ...finding, severity: "info" } }).says.text, /^38\.0 GiB/);
+  const oom = row("a", { state: "ended", exit_code: 1, finding: { ...finding, kind: "oom", summary: "Out of memory at step 31.", forecast: null } });
+  assert.deepEqual([oom.says.severity, oom.says.text], ["crit", "Out of memory at step 31"]);
+});
+
 test("a run that failed says its exit code", () => {
   const says = (/** @type {number} */ exit_code) => runRow(run("over", { state: "ended", ended_ns: NOW, exit_code }), null, NOW).says;
   assert.deepEqual([says(1).severity, says(1).text], ["warn", "Ended with exit code 1, peak 62.0 of 100.0 GiB"]);

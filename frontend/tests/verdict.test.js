@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { verdictOf, verdictOverRuns } from "../vramscope_frontend/js/verdict.js";
+import { verdictOf } from "../vramscope_frontend/js/verdict.js";
 
 const GIB = 2 ** 30;
 const NOW = 1_800_000_000_000_000_000;
@@ -19,21 +19,24 @@ const seen = (changes = {}, run = {}, pill = {}) => ({
   ...changes,
 });
 
-test("head-room is stated, leaks are not judged", () => {
-  const verdict = verdictOf(seen());
-  assert.equal(verdict.sentence, "26.2 GiB of head-room at the peak so far.");
-  assert.match(verdict.second, /113\.6 of 139\.8 GiB \(step 4,357\)\. Only head-room is judged/);
-  assert.doesNotMatch(verdict.sentence, /healthy|leak|growth/i);
+test("healthy is said only where it is known that nothing was found", () => {
+  const unread = verdictOf(seen());
+  assert.equal(unread.sentence, "26.2 GiB of head-room at the peak so far.");
+  assert.match(unread.second, /113\.6 of 139\.8 GiB \(step 4,357\)\. Only head-room is judged here/);
+  assert.equal(verdictOf(seen({ isJudged: true })).sentence, "Healthy. 26.2 GiB of head-room at the peak.");
+  assert.equal(verdictOf(seen({ isJudged: true, flatSteps: 1240 })).sentence, "Healthy. 26.2 GiB of head-room at the peak, no growth over the last 1,240 steps.");
+  assert.equal(verdictOf(seen({ isJudged: true }, {}, { state: "stale" })).sentence, "Last known: healthy, 26.2 GiB of head-room, – ago.".replace("–", "0 s"));
 });
 
 test("tight says so first and changes the severity", () => {
   const verdict = verdictOf(seen({ peak: { used: 137.9 * GIB, usedKnown: true, step: 9 } }));
   assert.match(verdict.sentence, /^Tight\. 1\.9 GiB \(1\.4\u2009%\) of head-room at the peak so far\.$/);
   assert.equal(verdict.severity, "crit");
+  assert.match(verdictOf(seen({ peak: { used: 137.9 * GIB, usedKnown: true, step: 9 }, flatSteps: 3200 })).sentence, /of head-room at the peak; flat for 3,200 steps\.$/);
 });
 
 test("warming up gives no verdict yet, unless it is tight already", () => {
-  assert.match(verdictOf(seen({ firstStep: 4800 })).sentence, /^Watching since step 4,800\./);
+  assert.equal(verdictOf(seen({ firstStep: 4800 })).sentence, "Watching since step 4,800. A verdict needs about 40 steps; 113.6 of 139.8 GiB used at the peak so far.");
   assert.match(verdictOf(seen({ firstStep: 4800, peak: { used: 138 * GIB, usedKnown: true, step: 1 } })).sentence, /^Tight/);
 });
 
@@ -64,14 +67,6 @@ test("emulated, unknown outside, losses and rights are in the text", () => {
 test("the rank that is worst off makes the sentence", () => {
   const verdict = verdictOf(seen({ worst: { rank: 41, ranks: 64, heard: 64, free: 1.4 * GIB, least: 6 * GIB, most: 12 * GIB } }));
   assert.match(verdict.sentence, /^Tight\. Rank 41 of 64 has the least head-room: 1\.4 GiB at the peak so far; the others have 6\.0 to 12\.0 GiB\.$/);
-});
-
-test("the sentence over all runs starts with the most urgent", () => {
-  const row = (/** @type {string} */ name, /** @type {number} */ free, state = "live") => ({ run: /** @type {any} */ ({ id: name, name }), state, free: free * GIB, limit: 100 * GIB, silent_s: 0 });
-  assert.match(verdictOverRuns([row("a", 1), row("b", 30)]).sentence, /^a is tight: 1\.0 GiB/);
-  assert.match(verdictOverRuns([row("a", 20), row("b", 30)]).sentence, /^2 runs live; the least head-room is 20\.0 GiB, in a\.$/);
-  assert.match(verdictOverRuns([row("a", 20, "stale")]).second, /not known/);
-  assert.equal(verdictOverRuns([row("a", 20, "ended")]).sentence, "No run is live.");
 });
 
 test("ranks that are alike are not told apart, unless some are not known yet", () => {

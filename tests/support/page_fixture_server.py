@@ -22,8 +22,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tests.support.page_commands import finish, new_command
+from tests.support.page_findings import mute
 from tests.support.page_lives import phases
-from tests.support.page_news import news_of
+from tests.support.page_news import news_of, run_of
 from tests.support.page_scenario import Scenario
 from vramscope_frontend import INDEX_HTML, STATIC_DIR
 from vramscope_server.pages.security_headers import CONTENT_SECURITY_POLICY
@@ -109,6 +110,10 @@ class PageFixtureServer:
             Route("/runs/{run}/steps", self._steps),
             Route("/runs/{run}/events", self._events),
             Route("/runs/{run}/findings", self._findings),
+            Route("/runs/{run}/findings/{id}/mute", self._mute, methods=["POST", "DELETE"]),
+            Route("/runs/{run}/snapshots", self._snapshots),
+            Route("/runs/{run}/ooms", self._ooms),
+            Route("/ooms/{id}", self._oom),
             Route("/runs/{run}/commands", self._commands, methods=["GET", "POST"]),
             Route("/runs/{run}/commands/{id}", self._command),
         ]
@@ -182,12 +187,12 @@ class PageFixtureServer:
         return next((one for one in self.scenarios if key in (one.id, one.name)), None)
 
     async def _runs(self, _: Request) -> Response:
-        return JSONResponse([one.run(with_ranks=False) for one in self.scenarios])
+        return JSONResponse([run_of(one, with_ranks=False) for one in self.scenarios])
 
     async def _run(self, request: Request) -> Response:
         scenario = self._find(request)
         return (
-            JSONResponse(scenario.run(with_ranks=True))
+            JSONResponse(run_of(scenario, with_ranks=True))
             if scenario
             else error(404, "not_found", "No run of that name or id.")
         )
@@ -237,7 +242,47 @@ class PageFixtureServer:
 
     async def _findings(self, request: Request) -> Response:
         scenario = self._find(request)
-        return JSONResponse({"findings": scenario.findings if scenario else []})
+        if scenario is None:
+            return JSONResponse({"findings": []})
+        return JSONResponse(
+            {
+                "findings": scenario.findings,
+                "judged_ns": time.time_ns() if scenario.judged else None,
+                "looked_for": ["leak", "fragmentation", "thrash", "other_process", "near_oom"],
+            }
+        )
+
+    async def _mute(self, request: Request) -> Response:
+        scenario = self._find(request)
+        found = [
+            one
+            for one in (scenario.findings if scenario else [])
+            if one["id"] == request.path_params["id"]
+        ]
+        if "control" not in self.scopes:
+            return error(403, "forbidden", "The token has no control right.")
+        if not found:
+            return error(404, "not_found", "No finding of that id.")
+        body = await request.json() if request.method == "POST" else None
+        self.posted.append({"mute": body})
+        return JSONResponse(mute(found[0], body, time.time_ns()))
+
+    async def _snapshots(self, request: Request) -> Response:
+        return JSONResponse({"snapshots": []})
+
+    async def _ooms(self, request: Request) -> Response:
+        scenario = self._find(request)
+        keys = {"siblings", "report", "finding", "snapshot"}
+        rows = [
+            {key: value for key, value in one.items() if key not in keys}
+            for one in (scenario.ooms if scenario else [])
+        ]
+        return JSONResponse({"ooms": rows})
+
+    async def _oom(self, request: Request) -> Response:
+        key = request.path_params["id"]
+        found = [one for scenario in self.scenarios for one in scenario.ooms if one["id"] == key]
+        return JSONResponse(found[0]) if found else error(404, "not_found", "No report of that id.")
 
     async def _commands(self, request: Request) -> Response:
         scenario = self._find(request)

@@ -5,8 +5,19 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from tests.support.page_findings import top_finding
 from tests.support.page_rows import to_json
 from tests.support.page_scenario import Scenario
+
+
+def run_of(scenario: Scenario, *, with_ranks: bool) -> dict[str, Any]:
+    """The run object with what was found."""
+    holds = [one for one in scenario.findings if one["state"] == "open" and not one["muted"]]
+    return {
+        **scenario.run(with_ranks=with_ranks),
+        "finding": top_finding(scenario.findings),
+        "findings_open": len(holds),
+    }
 
 
 def news_of(scenarios: list[Scenario], subscription: dict[str, Any]) -> list[dict[str, Any]]:
@@ -17,16 +28,21 @@ def news_of(scenarios: list[Scenario], subscription: dict[str, Any]) -> list[dic
         if now - sent.get("runs", 0.0) < 1:
             return []
         sent["runs"] = now
-        return [{"kind": "runs", "runs": [one.run(with_ranks=False) for one in scenarios]}]
+        return [{"kind": "runs", "runs": [run_of(one, with_ranks=False) for one in scenarios]}]
     scenario = next(one for one in scenarios if subscription["run"] in (one.id, one.name))
     news: list[dict[str, Any]] = []
     if now - sent.get("run", 0.0) > 0.5:
         sent["run"] = now
-        news.append({"kind": "run", "run": scenario.run(with_ranks=True)})
+        news.append({"kind": "run", "run": run_of(scenario, with_ranks=True)})
     for command in scenario.commands.values():
         if sent.get(command["id"]) != command["state"]:
             sent[command["id"]] = command["state"]
             news.append({"kind": "command", "command": command})
+    for one in scenario.findings:
+        state = (one["summary"], one["resolved_ns"], str(one["muted"]))
+        if sent.get(one["id"]) != state:
+            sent[one["id"]] = state
+            news.append({"kind": "finding", "finding": one})
     until_ns = scenario.end_ns
     since_ns = subscription["since_ns"]
     if until_ns <= since_ns:

@@ -67,6 +67,9 @@ class Scenario:
     running: dict[int, Floats] = field(default_factory=dict[int, Floats])
     extra_events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     findings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    judged: bool = True
+    """Whether the server has looked for findings."""
+    ooms: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property
     def id(self) -> str:

@@ -114,8 +114,16 @@ export const api = {
   steps: (run, { fields, ...rest }, signal) => call(`${runPath(run)}/steps${query({ fields: fields.join(","), ...rest })}`, { signal }),
   /** @param {string} run @returns {Promise<import("./messages.js").RunEvent[]>} */
   events: async (run) => (await call(`${runPath(run)}/events${query({ limit: 500, without: "phase" })}`)).events,
-  /** @param {string} run @returns {Promise<import("./messages.js").Finding[]>} */
-  findings: async (run) => (await call(`${runPath(run)}/findings`)).findings,
+  /** @param {string} run @returns {Promise<{findings: import("./messages.js").Finding[], judged_ns?: number | null, looked_for?: string[]}>} */
+  findings: (run) => call(`${runPath(run)}/findings`),
+  /** @param {string} run @param {string} id @param {{reason: string, until: string}} mute @returns {Promise<import("./messages.js").Finding>} */
+  muteFinding: (run, id, mute) => call(`${runPath(run)}/findings/${encodeURIComponent(id)}/mute`, { method: "POST", body: mute }),
+  /** @param {string} run @param {string} id @returns {Promise<import("./messages.js").Finding>} */
+  unmuteFinding: (run, id) => call(`${runPath(run)}/findings/${encodeURIComponent(id)}/mute`, { method: "DELETE" }),
+  /** @param {string} run @returns {Promise<import("./oom/messages.js").OomRow[]>} */
+  ooms: async (run) => (await call(`${runPath(run)}/ooms`)).ooms,
+  /** @param {string} id @param {AbortSignal} [signal] @returns {Promise<import("./oom/messages.js").OomAnswer>} */
+  oom: (id, signal) => call(`/api/v1/ooms/${encodeURIComponent(id)}`, { signal }),
   /** @param {string} run @param {number} rank @returns {Promise<import("./messages.js").RunEvent[]>} */
   phases: async (run, rank) => (await call(`${runPath(run)}/events${query({ limit: 2000, kind: "phase", rank })}`)).events,
   /** @param {string} run @param {AbortSignal} [signal] @returns {Promise<import("./messages.js").SnapshotInfo[]>} */

@@ -7,7 +7,7 @@ import { account } from "./waterfall.js";
 
 /** @typedef {import("./waterfall.js").Moment} Moment */
 /**
- * @typedef {"tensors" | "held" | "within" | "parameters" | "gradients" | "optimizer" | "buffers" | "activations" | "unsplit" | "pending" | "stranded" | "private" | "inside" | "cached" | "context" | "driver" | "other" | "unknown"} LayerId
+ * @typedef {"tensors" | "held" | "within" | "parameters" | "gradients" | "optimizer" | "buffers" | "activations" | "unsplit" | "grown" | "pending" | "stranded" | "private" | "inside" | "cached" | "context" | "driver" | "other" | "unknown"} LayerId
  */
 /** @typedef {{id: LayerId, name: string, definition: string, pattern: "" | "." | "/" | "\\" | "x" | "-"}} Layer */
 
@@ -22,6 +22,7 @@ export const LAYERS = [
   { id: "buffers", name: "Buffers", pattern: "", definition: "Buffers of the modules, such as running statistics and caches of position embeddings." },
   { id: "activations", name: "Activations and the rest", pattern: "", definition: "Every other live tensor: activations that the backward needs, inputs, temporaries." },
   { id: "unsplit", name: "Gradients or activations", pattern: "x", definition: "In tensors, but not split at that moment: gradients are made and activations are freed while the backward runs." },
+  { id: "grown", name: "Grew since warm-up", pattern: "\\", definition: "Allocated at the end of the step beyond what was allocated when the growth began: what the finding accuses." },
   { id: "pending", name: "Pending free", pattern: ".", definition: "Freed by Python, but another stream may still use it: active minus allocated." },
   { id: "stranded", name: "Stranded in segments", pattern: "/", definition: "Free pieces of segments that are partly in use; they cannot be returned." },
   { id: "private", name: "Free in private pools", pattern: "\\", definition: "Free in the pools of CUDA graphs and of the job's own memory pools; nothing else may use it." },
@@ -103,6 +104,7 @@ export function compose(counters, limit_bytes) {
     buffers: isSplit ? parts.buffers : null,
     activations: isSplit ? parts.activations : null,
     unsplit: isSplit ? parts.not_split : null,
+    grown: null,
     pending: parts.pending_free,
     stranded: parts.stranded,
     private: parts.private_pool,
@@ -125,6 +127,23 @@ export function compose(counters, limit_bytes) {
     isSplit,
     reservedAtMost: counters.reservedAtMost ?? false,
   };
+}
+
+/** Where memory that grew is counted as long as nothing accuses it: the first that is known. */
+const GROWN_FROM = /** @type {const} */ (["activations", "held", "tensors"]);
+
+/**
+ * The same state with what grew as a layer of its own.
+ * @param {Composition} state
+ * @param {number} grown_bytes
+ * @returns {Composition}
+ */
+export function withGrown(state, grown_bytes) {
+  const from = GROWN_FROM.find((id) => known(state.layers[id]) && (id !== "tensors" || !known(state.layers.held)));
+  if (!from) return state;
+  const had = state.layers[from] ?? 0;
+  const grown = Math.min(had, Math.max(0, grown_bytes));
+  return { ...state, layers: { ...state.layers, [from]: had - grown, grown } };
 }
 
 /** So much may be without a name where every byte is said to have one. */

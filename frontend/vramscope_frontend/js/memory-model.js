@@ -3,6 +3,7 @@
 import { compose, countersAt, countersFrom, LAYERS } from "./composition.js";
 import { pickRows } from "./downsampling.js";
 import * as fields from "./fields.js";
+import { accuse, floorBefore } from "./findings/accusation.js";
 import { age, count, duration, inUnit, known, plural, tableUnit } from "./format.js";
 import { missingSteps, silences } from "./gaps.js";
 import { endState, HELD, MOMENT, MOMENTS } from "./high-moments.js";
@@ -55,6 +56,8 @@ import { partBands, placeWithin, samplesWithin } from "./within-steps.js";
  * @property {number} samplesLost
  * @property {boolean} isWhole false while rows may still be on their way: holes say nothing yet
  * @property {Zone[]} silentZones
+ * @property {import("./findings/growth-evidence.js").Evidence | null} [evidence] of the finding that the chart shows
+ * @property {number | null} [onset_bytes] that a step handed on when the growth began
  */
 
 /**
@@ -70,7 +73,7 @@ export function pictureOf(scene, cursor) {
   const rows = takeRows(source, pickRows(source, range[0], range[1], fields.ALLOCATED, fields.RESERVED));
   const reading = readingOf(scene, cursor);
   const bySamples = !byStep || near !== null;
-  const states = rows.x.map((_, i) => stateAt(rows, i, bySamples, scene.steps));
+  const states = rows.x.map((_, i) => stateAt(scene, rows, i, bySamples, null));
   const highest = Math.max(0, ...states.map((state) => state.used ?? 0));
   const unit = tableUnit(limit_bytes ?? highest);
   // A step function has no width at its last row; without this a run of one step would be invisible.
@@ -86,7 +89,7 @@ export function pictureOf(scene, cursor) {
       unit,
       limit: known(limit_bytes) ? { bytes: limit_bytes, label: scene.limitLabel, dashed: scene.limitDashed } : null,
       highest,
-      floor: view.y === "moving" ? floorOf(states, rows) : 0,
+      floor: view.y === "moving" ? floorOf(states, rows, scene.evidence?.onset ?? -Infinity) : 0,
       x,
       layers: composition ? Object.fromEntries(LAYERS.map(({ id }) => [id, closed(states.map((state) => state.layers[id] ?? NaN))])) : null,
       lines: composition ? null : linesOf(rows, !bySamples, closed),
@@ -102,6 +105,9 @@ export function pictureOf(scene, cursor) {
       zones: [...(scene.isWhole ? gapZones(scene, byStep ? scene.high : scene.samples) : []), ...scene.silentZones],
       emulated: scene.emulated,
       dimmed: scene.dimmed,
+      evidence: scene.evidence ?? null,
+      accused: scene.evidence?.layer ? { layer: scene.evidence.layer, severity: scene.evidence.severity } : null,
+      tops: closed(states.map((state) => state.used ?? NaN)),
     },
   };
 }
@@ -118,24 +124,30 @@ function nearOf({ view, steps, samples, range }) {
 const FLOOR_SHARE = 0.96;
 
 /**
- * Where the axis begins when only what moves is shown: just below the least that tensors ever held.
+ * Where the axis begins when only what moves is shown: just below the least that tensors ever held,
+ * or held since the growth began that a finding is about.
  * @param {Composition[]} states
  * @param {Table} rows
+ * @param {number} onset
  */
-function floorOf(states, rows) {
-  const least = Math.min(...states.map((state) => state.allocated ?? 0), ...(rows.columns[HELD] ?? []).filter(known));
+function floorOf(states, rows, onset) {
+  const last = rows.x.at(-1) ?? 0;
+  const counts = (/** @type {unknown} */ _, /** @type {number} */ i) => onset > last || rows.x[i] >= onset;
+  const least = Math.min(...states.filter(counts).map((state) => state.allocated ?? 0), ...(rows.columns[HELD] ?? []).filter(counts).filter(known));
   return Number.isFinite(least) ? FLOOR_SHARE * least : 0;
 }
 
 /**
  * State that a row of the picture stands for: the highest moment of its step, or its sample.
+ * @param {Scene} scene
  * @param {Table} rows
  * @param {number} index
  * @param {boolean} bySamples
- * @param {Table} steps
+ * @param {number | null} limit_bytes
  */
-function stateAt(rows, index, bySamples, steps) {
-  return compose(countersOf(rows, index, bySamples, steps), null);
+function stateAt(scene, rows, index, bySamples, limit_bytes) {
+  const floor = bySamples ? floorBefore(scene.steps, rows.t[index]) : readerOf(rows, index)(HELD);
+  return accuse(compose(countersOf(rows, index, bySamples, scene.steps), limit_bytes), scene, floor, rows.t[index]);
 }
 
 /**
@@ -183,7 +195,7 @@ export function readingOf(scene, cursor) {
   const columns = source.columns;
   const height = (/** @type {number} */ i) => heightOf(Math.max(columns[fields.DEVICE_USED][i] || 0, columns[fields.RESERVED][i] || 0), columns[fields.ALLOCATED][i]);
   const top = highestRow(source, height, from, to)?.index ?? at;
-  const stateOf = (/** @type {number} */ i) => compose(countersOf(source, i, !byStep, scene.steps), limit_bytes);
+  const stateOf = (/** @type {number} */ i) => stateAt(scene, source, i, !byStep, limit_bytes);
   const peak = {
     peak: stateOf(top),
     peakX: source.x[top],
@@ -227,17 +239,19 @@ function sampleAt(scene, near, cursor) {
   const at = Math.max(0, indexAt(near.x, cursor));
   const { number, index, after_s } = placeWithin(scene.steps, near.x[at]);
   const after = known(after_s) ? `+${duration(after_s)}` : `step ${count(number)}`;
-  return { end: compose(countersOf(near, at, true, scene.steps), scene.limit_bytes), x: near.x[at], parts: partsNear(scene.steps, index), endLabel: after, place: `step ${count(number)}, ${after}`, atCursor: true, isSample: true };
+  return { end: stateAt(scene, near, at, true, scene.limit_bytes), x: near.x[at], parts: partsNear(scene.steps, index), endLabel: after, place: `step ${count(number)}, ${after}`, atCursor: true, isSample: true };
 }
 
 /**
  * @param {Scene} scene
  * @param {number} index of a step
  */
-function endOf({ steps, samples, limit_bytes }, index) {
+function endOf(scene, index) {
+  const { steps, samples, limit_bytes } = scene;
   const state = endState(steps, index, samples);
   const row = Object.fromEntries(Object.entries(state).filter(([, value]) => known(value)));
-  return compose(countersAt(row, true, row[fields.ALLOCATED] ?? null, "end", rowAt(steps, index)), limit_bytes);
+  const composition = compose(countersAt(row, true, row[fields.ALLOCATED] ?? null, "end", rowAt(steps, index)), limit_bytes);
+  return accuse(composition, scene, row[fields.ALLOCATED] ?? null, steps.t[index]);
 }
 
 /**

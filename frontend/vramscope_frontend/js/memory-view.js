@@ -4,40 +4,42 @@
 import { xAtTime } from "./series.js";
 
 /** @typedef {import("./series.js").Table} Table */
-/** @typedef {"2m" | "10m" | "run"} Window */
+/** @typedef {"2m" | "10m" | "run" | "forecast"} Window */
+/** What is shown where the reader chose nothing. @typedef {{y: "full" | "moving", window: Window}} Defaults */
 
 /**
  * @typedef {object} MemoryView
  * @property {"composition" | "lines"} drawn
- * @property {"full" | "moving"} y whether the axis begins at 0 or just below what never changes
+ * @property {"full" | "moving" | null} y whether the axis begins at 0 or just below what never changes; null: not chosen
  * @property {"step" | "time"} xKind
- * @property {Window} window what following shows
+ * @property {Window | null} window what following shows; null: not chosen
  * @property {[number, number] | null} range null while following
  * @property {([number, number] | null)[]} before ranges to go back to, newest last
  * @property {number | null} pinned cursor that stays when the pointer leaves
  * @property {number | null} rank null for all ranks together
  */
 
-const WINDOW_S = { "2m": 120, "10m": 600, run: Infinity };
+const WINDOW_S = { "2m": 120, "10m": 600, run: Infinity, forecast: Infinity };
 const MOST_BEFORE = 50;
 
 /**
  * @param {URLSearchParams} query
- * @param {{ended: boolean, ranks: number}} run
+ * @param {number} ranks
  * @returns {MemoryView}
  */
-export function viewFromQuery(query, { ended, ranks }) {
+export function viewFromQuery(query, ranks) {
   const xKind = query.get("x") === "time" ? "time" : "step";
   const from = Number(query.get("from") ?? NaN);
   const to = Number(query.get("to") ?? NaN);
   const at = Number(query.get("at") ?? NaN);
   const window = query.get("window");
+  const y = query.get("y");
   const rank = query.get("rank");
   return {
     drawn: query.get("view") === "lines" ? "lines" : "composition",
-    y: query.get("y") === "moving" ? "moving" : "full",
+    y: y === "moving" || y === "full" ? y : null,
     xKind,
-    window: window === "2m" || window === "10m" || window === "run" ? window : ended ? "run" : "10m",
+    window: window !== null && window in WINDOW_S ? /** @type {Window} */ (window) : null,
     range: to > from ? [from, to] : null,
     before: [],
     pinned: Number.isFinite(at) ? at : null,
@@ -48,21 +50,33 @@ export function viewFromQuery(query, { ended, ranks }) {
 /**
  * The query that brings the same view back.
  * @param {MemoryView} view
- * @param {{ended: boolean, ranks: number}} run
+ * @param {number} ranks
  * @returns {Record<string, string | null>}
  */
-export function queryFromView(view, { ended, ranks }) {
+export function queryFromView(view, ranks) {
   const digits = view.xKind === "step" ? 0 : 1;
   return {
     view: view.drawn === "lines" ? "lines" : null,
-    y: view.y === "moving" ? "moving" : null,
+    y: view.y,
     x: view.xKind === "time" ? "time" : null,
-    window: view.window === (ended ? "run" : "10m") ? null : view.window,
+    window: view.window,
     from: view.range ? view.range[0].toFixed(digits) : null,
     to: view.range ? view.range[1].toFixed(digits) : null,
     at: view.pinned === null ? null : view.pinned.toFixed(digits),
     rank: view.rank === null || (ranks <= 1 && view.rank === 0) ? null : String(view.rank),
   };
+}
+
+/**
+ * A view with nothing left open.
+ * @param {MemoryView} view
+ * @param {Defaults} defaults
+ * @returns {MemoryView & Defaults}
+ */
+export function settled(view, defaults) {
+  const window = view.window ?? defaults.window;
+  // A forecast that is no more leaves the whole run.
+  return { ...view, y: view.y ?? defaults.y, window: window === "forecast" && defaults.window !== "forecast" ? "run" : window };
 }
 
 /**
@@ -78,7 +92,7 @@ export function shownRange(view, table, now_x = -Infinity) {
   const last = table.x[table.x.length - 1];
   const end = Math.max(last, now_x);
   const first = table.x[0];
-  const window_s = WINDOW_S[view.window];
+  const window_s = WINDOW_S[view.window ?? "10m"];
   if (window_s === Infinity) return widen(first, end, view.xKind);
   const start = view.xKind === "time" ? last - window_s : xAtTime(table, table.t[table.t.length - 1] - window_s);
   return widen(Math.max(first, start), end, view.xKind);

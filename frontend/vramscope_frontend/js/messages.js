@@ -31,7 +31,7 @@
 
 /**
  * Payload of a subscription, told apart by `kind`. Kinds that are not listed are ignored.
- * @typedef {RunsEvent | RunChanged | SamplesEvent | StepsEvent | MarkEvent | CommandEvent | StatusEvent | FindingEvent | SnapshotEvent | MapEvent} LiveEvent
+ * @typedef {RunsEvent | RunChanged | SamplesEvent | StepsEvent | MarkEvent | CommandEvent | StatusEvent | FindingEvent | SnapshotEvent | OomEvent | MapEvent} LiveEvent
  */
 /** @typedef {{kind: "runs", runs: Run[]}} RunsEvent */
 /** @typedef {{kind: "run", run: Run}} RunChanged */
@@ -42,6 +42,7 @@
 /** @typedef {{kind: "command", command: Command}} CommandEvent */
 /** @typedef {{kind: "status", rank: number, status: AgentStatus}} StatusEvent */
 /** @typedef {{kind: "finding", finding: Finding}} FindingEvent */
+/** @typedef {{kind: "oom", oom: import("./oom/messages.js").OomRow}} OomEvent */
 /** @typedef {{kind: "map"} & MapFrame} MapEvent */
 
 /** @typedef {Record<string, (number | null)[]>} Columns */
@@ -71,6 +72,8 @@
  * @property {number} [ranks_lost]
  * @property {number} [restarts]  most of any rank
  * @property {number | null} [restarted_ns]  when the newest process that took a rank over began
+ * @property {import("./findings/messages.js").TopFinding | null} [finding]  the most urgent that holds, or held when the run ended
+ * @property {number} [findings_open]  that hold and are not muted
  * @property {Rank[]} [ranks]  Only where one run is asked for.
  */
 
@@ -143,23 +146,7 @@
  * What the agent has cost and done since attach; fields with their default may be left out.
  * @typedef {{elapsed_us?: number, cpu_us?: Record<string, number>, turns?: number, gil_us?: number | null, samples?: number, sent_bytes?: number, queued_messages?: number, wanted_rate_hz?: number, budget_fraction?: number, lost?: Record<string, number>, errors?: Record<string, number>}} AgentAccount
  */
-/**
- * Something that is wrong, from when it was found until it is over; `resolved_ns` is null while it holds.
- * @typedef {object} Finding
- * @property {string} id
- * @property {string} run
- * @property {number | null} rank  null: of the run as a whole
- * @property {number[]} ranks
- * @property {string} kind
- * @property {"info" | "warning" | "critical"} severity
- * @property {number} confidence  0 to 1
- * @property {string} summary
- * @property {Record<string, any>} evidence
- * @property {Record<string, any>[]} culprits
- * @property {{action: string, why: string, predicted_bytes: number | null}[]} remedies
- * @property {number} opened_ns
- * @property {number | null} resolved_ns
- */
+/** @typedef {import("./findings/messages.js").Finding} Finding */
 /** @typedef {{pid: number, command?: string, bytes?: number | null}} ProcessMemory */
 /** @typedef {{name: string, bytes: number, how?: string}} MemoryPart */
 /** @typedef {{time_ns: number, rank: number | null, step: number | null, kind: string, text: string, data: Record<string, any>}} RunEvent */

@@ -17,7 +17,7 @@ export function goTo(app, page, letter) {
   const run = page instanceof RunPage ? page.id : null;
   const many = page instanceof RunPage && (page.session.run?.world_size ?? 1) > 1;
   /** @type {Record<string, import("./router.js").PageName>} */
-  const pages = { u: "runs", o: "overview", m: "map", s: "snapshots", c: "commands", a: "about", ...(many ? { r: "ranks" } : {}) };
+  const pages = { u: "runs", o: "overview", f: "findings", m: "map", s: "snapshots", c: "commands", a: "about", ...(many ? { r: "ranks" } : {}) };
   const name = pages[letter];
   if (!name || (run === null && name !== "runs")) return false;
   app.router.go(pathOf(name, run));
@@ -46,6 +46,7 @@ export function runKey(page, key) {
     page.openCommand(key === "e" ? "empty_cache" : "snapshot");
     return true;
   }
+  if (page.view instanceof Overview && (key === "j" || key === "k")) return page.view.findings.move(key === "j" ? 1 : -1);
   return page.view instanceof Overview ? chartKey(page.view.memory, key) : (page.view?.onKey?.(key) ?? false);
 }
 

@@ -14,9 +14,10 @@ import { headroomSeverity } from "./run-state.js";
  * Every rank with its head-room at the peak so far, the least first.
  * @param {Run} run
  * @param {RankMatrix | null} matrix
+ * @param {ReadonlySet<number>} [accused] ranks that have a finding of their own
  * @returns {RankRow[]}
  */
-export function rankRows(run, matrix) {
+export function rankRows(run, matrix, accused = new Set()) {
   const rows = (run.ranks ?? []).map((info) => {
     const limit = limitOf(info).bytes;
     const peak = matrix?.rows.get(info.rank)?.peak ?? null;
@@ -26,7 +27,7 @@ export function rankRows(run, matrix) {
   const tight = rows.filter((row) => ["crit", "warn"].includes(headroomSeverity(row.free, row.limit) ?? ""));
   // Ranks with little left stand out as well, as long as they are the few.
   const few = tight.length <= Math.max(1, rows.length / 8) ? tight : [];
-  for (const row of rows) row.isOutlier = standing_out.has(row.rank) || few.includes(row);
+  for (const row of rows) row.isOutlier = standing_out.has(row.rank) || accused.has(row.rank) || few.includes(row);
   return rows.sort((a, b) => (a.free ?? Infinity) - (b.free ?? Infinity) || a.rank - b.rank);
 }
 
@@ -52,6 +53,8 @@ export function allRanksPicture(scene, matrix) {
   const bounds = envelope(used);
   const [worst] = [...matrix.rows].sort((a, b) => b[1].peak - a[1].peak);
   const highest = worst?.[1].peak ?? 0;
+  // Of the line that is drawn, or none.
+  const evidence = worst && scene.evidence?.ranks.includes(worst[0]) ? scene.evidence : null;
   return {
     xKind: "time",
     range: scene.range,
@@ -63,7 +66,7 @@ export function allRanksPicture(scene, matrix) {
     x: t,
     layers: null,
     lines: null,
-    envelope: worst ? { ...bounds, worst: used.get(worst[0]) ?? [], worstRank: worst[0] } : null,
+    envelope: worst ? { ...bounds, worst: used.get(worst[0]) ?? [], worstRank: worst[0], ...(evidence ? { severity: evidence.severity } : {}) } : null,
     columns: null,
     strips: { stepTime: null, allocations: null },
     freeText: null,
@@ -75,5 +78,8 @@ export function allRanksPicture(scene, matrix) {
     zones: scene.silentZones,
     emulated: scene.emulated,
     dimmed: scene.dimmed,
+    evidence,
+    accused: null,
+    tops: worst ? (used.get(worst[0]) ?? []) : [],
   };
 }

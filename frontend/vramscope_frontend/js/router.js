@@ -2,8 +2,8 @@
 
 import { framed, unframed } from "./frame.js";
 
-/** @typedef {"runs" | "overview" | "ranks" | "map" | "snapshots" | "snapshot" | "commands" | "about" | "missing"} PageName */
-/** @typedef {{page: PageName, run: string | null, snapshot: string | null, view: URLSearchParams}} Place */
+/** @typedef {"runs" | "overview" | "ranks" | "findings" | "map" | "snapshots" | "snapshot" | "oom" | "commands" | "about" | "missing"} PageName */
+/** `snapshot`: of the page of one snapshot; of one report of running out of memory its id. @typedef {{page: PageName, run: string | null, snapshot: string | null, view: URLSearchParams}} Place */
 
 /**
  * @param {string} pathname
@@ -22,12 +22,14 @@ export function placeOf(pathname, search) {
   const run = decodeURIComponent(parts[1]);
   if (parts.length === 4) {
     const snapshot = decodeURIComponent(parts[3]);
+    if (parts[2] === "oom") return { page: "oom", run, snapshot, view };
     return parts[2] === "snapshots" ? { page: "snapshot", run, snapshot, view } : { page: "missing", run, snapshot: null, view };
   }
   switch (parts[2]) {
     case undefined:
       return { page: "overview", run, snapshot: null, view };
     case "ranks":
+    case "findings":
     case "map":
     case "snapshots":
     case "commands":
@@ -52,12 +54,13 @@ function isText(part) {
 /**
  * @param {PageName} page
  * @param {string | null} [run]
- * @param {string | null} [snapshot] of the page of one snapshot
+ * @param {string | null} [snapshot] of the page of one snapshot, or of one report of running out of memory
  */
 export function pathOf(page, run = null, snapshot = null) {
   if (page === "runs" || run === null) return "/";
   const base = `/runs/${encodeURIComponent(run)}`;
   if (page === "snapshot") return snapshot === null ? `${base}/snapshots` : `${base}/snapshots/${encodeURIComponent(snapshot)}`;
+  if (page === "oom") return snapshot === null ? `${base}/snapshots` : `${base}/oom/${encodeURIComponent(snapshot)}`;
   return page === "overview" ? base : `${base}/${page}`;
 }
 

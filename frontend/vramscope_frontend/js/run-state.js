@@ -90,6 +90,7 @@ function ranksText(run) {
 
 /** @param {Run} run */
 function endText(run) {
+  if (run.finding?.kind === "oom" && run.finding.severity === "critical") return "out of memory";
   const ranks = run.ranks ?? [];
   const failed = ranks.find((rank) => known(rank.exit_code) && rank.exit_code !== 0) ?? ranks.find((rank) => rank.end_reason === "exception");
   if (failed) return known(failed.exit_code) ? `exit ${failed.exit_code}` : "exception";

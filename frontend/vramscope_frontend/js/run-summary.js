@@ -34,11 +34,12 @@ import { highest, lastKnown } from "./series.js";
  * @param {number | null} shown
  * @param {RankData | null} data
  * @param {RankMatrix | null} matrix
+ * @param {ReadonlySet<number>} [accused] ranks that have a finding of their own
  * @returns {Summary}
  */
-export function summarize(run, shown, data, matrix) {
+export function summarize(run, shown, data, matrix, accused = new Set()) {
   const ranks = run.ranks ?? [];
-  const rows = run.world_size > 1 ? rankRows(run, matrix) : [];
+  const rows = run.world_size > 1 ? rankRows(run, matrix, accused) : [];
   const worst = rows.length ? worstRank(rows) : null;
   const rank = shown === null ? null : (ranks.find((one) => one.rank === shown) ?? null);
   const bounding = rank ?? ranks.find((one) => one.rank === worst?.rank) ?? ranks[0];

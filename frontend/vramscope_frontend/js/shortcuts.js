@@ -9,8 +9,8 @@ import { setShortcuts, shortcutsAreOn } from "./settings.js";
 /** @type {{title: string, lines: Line[]}[]} */
 const SHEET = [
   { title: "Everywhere", lines: [{ keys: "?", text: "this sheet" }, { keys: "/", text: "find" }, { keys: "t", text: "dark or light" }, { keys: "c", text: "copy a link to exactly this view" }, { keys: "Esc", text: "close, or up" }] },
-  { title: "Pages", lines: [{ keys: "g u", text: "runs" }, { keys: "g o", text: "overview" }, { keys: "g r", text: "ranks" }, { keys: "g m", text: "map" }, { keys: "g s", text: "snapshots" }, { keys: "g c", text: "commands" }, { keys: "g a", text: "about" }] },
-  { title: "List of runs", lines: [{ keys: "j k", text: "next, previous" }, { keys: "Enter", text: "open" }] },
+  { title: "Pages", lines: [{ keys: "g u", text: "runs" }, { keys: "g o", text: "overview" }, { keys: "g r", text: "ranks" }, { keys: "g f", text: "findings" }, { keys: "g m", text: "map" }, { keys: "g s", text: "snapshots" }, { keys: "g c", text: "commands" }, { keys: "g a", text: "about" }] },
+  { title: "Runs and findings", lines: [{ keys: "j k", text: "next, previous" }, { keys: "Enter", text: "open" }] },
   { title: "Chart", lines: [{ keys: "f", text: "follow" }, { keys: "[ ]", text: "previous, next step" }, { keys: "← →", text: "cursor (Shift: by 10)" }, { keys: "+ −", text: "zoom" }, { keys: "Backspace", text: "previous range" }, { keys: "0", text: "whole run" }, { keys: "p", text: "to the peak" }, { keys: "y", text: "only the moving part" }, { keys: "l", text: "lines or composition" }] },
   { title: "Act", lines: [{ keys: "e", text: "free cache… (dry run first)" }, { keys: "s", text: "take snapshot…" }] },
 ];

@@ -1,6 +1,7 @@
-// The first sentence of a run. It speaks of head-room and of the state of the run, because that is
-// what is known; nothing here judges leaks or fragmentation.
+// The first sentence of a run: its state and its head-room, unless something was found that is more
+// urgent. What is found is judged by the server.
 
+import { withFindings } from "./findings/finding-verdict.js";
 import { age, clock, count, day, duration, inUnit, known, ofText, plural, sizeText, tableUnit } from "./format.js";
 import { recentRestart, standOf, turnText } from "./restarts.js";
 import { headroomSeverity, headroomText } from "./run-state.js";
@@ -12,11 +13,12 @@ import { standVerdict } from "./stand-verdict.js";
 /** @typedef {import("./glyphs.js").Severity} Severity */
 /** @typedef {{used: number, usedKnown: boolean, step: number | null, isEarlier?: boolean}} Peak `isEarlier`: of a process that is no more */
 /** @typedef {{rank: number, free: number, least: number | null, most: number | null, ranks: number, heard: number}} WorstRank */
-/** @typedef {{severity: Severity, key: string, sentence: string, second: string}} Verdict */
+/** @typedef {import("./findings/messages.js").Finding} Finding */
+/** @typedef {{severity: Severity, key: string, sentence: string, second: string, when?: string, more?: string}} Verdict `when`: it ended; `more`: what gave way to what is also wrong */
 
 /** Until then the first steps may still raise the peak (optimizer state, workspaces). */
 export const WARM_UP_STEPS = 40;
-const SCOPE = "Only head-room is judged here, not leaks or fragmentation.";
+const SCOPE = "Only head-room is judged here: what was found could not be read.";
 
 /**
  * @param {object} seen
@@ -31,9 +33,24 @@ const SCOPE = "Only head-room is judged here, not leaks or fragmentation.";
  * @param {string | null} seen.viewOnly why the reader cannot act
  * @param {number} seen.samplesLost
  * @param {boolean} [seen.isNamed] whether every byte has a name, at the end of the last step
+ * @param {Finding[]} [seen.findings] that the run shows now, the most urgent first
+ * @param {boolean} [seen.isJudged] whether it is known what is found and what is not
+ * @param {number | null} [seen.flatSteps] steps over which no growth was measured
  * @returns {Verdict}
  */
 export function verdictOf(seen) {
+  const { pill, findings = [] } = seen;
+  const state = pill.state === "live" || pill.state === "stale" || pill.state === "lost" || pill.state === "ended" ? pill.state : "other";
+  const ranksAreGone = pill.state !== "stale" && standOf(seen.run, seen.now_ns) !== null;
+  return withFindings(plainVerdict(seen), { findings, state: ranksAreGone && state !== "live" ? "other" : state, silent_s: seen.silent_s, ranksAreGone, world_size: seen.run.world_size ?? 1 });
+}
+
+/**
+ * What is said where nothing is found.
+ * @param {Parameters<typeof verdictOf>[0]} seen
+ * @returns {Verdict}
+ */
+function plainVerdict(seen) {
   const { pill } = seen;
   const stand = pill.state === "disconnected" || pill.state === "stale" ? null : standOf(seen.run, seen.now_ns);
   if (stand) return standVerdict(seen.run, stand, seen.now_ns, alsoTight(seen));
@@ -90,7 +107,7 @@ function alive(seen) {
     return {
       severity: "info",
       key: "warm-up",
-      sentence: `Watching since step ${count(seen.firstStep)}. The first ${WARM_UP_STEPS} steps can still raise the peak; ${ofText(peak.used, limit_bytes)} so far${run.emulated ? ", emulated" : ""}.`,
+      sentence: `Watching since step ${count(seen.firstStep)}. A verdict needs about ${WARM_UP_STEPS} steps; ${ofText(peak.used, limit_bytes)} used at the peak so far${run.emulated ? ", emulated" : ""}.`,
       second: secondLine(seen, ""),
     };
   }
@@ -98,14 +115,25 @@ function alive(seen) {
   const severity = headroomSeverity(free, limit_bytes);
   const tight = severity !== "ok";
   const where = run.emulated ? ` on an emulated ${sizeText(limit_bytes)} device` : "";
+  const flat = known(seen.flatSteps) && seen.flatSteps > WARM_UP_STEPS ? plural(seen.flatSteps, "step") : "";
   return {
     severity: tight ? (severity ?? "info") : "ok",
     key: `headroom-${severity}`,
     sentence: tight
-      ? `Tight. ${headroomText(free, limit_bytes)} of head-room${where} at the peak so far.`
-      : `${sizeText(free)} of head-room${where} at the peak so far.`,
+      ? `Tight. ${headroomText(free, limit_bytes)} of head-room${where} at the peak${flat ? `; flat for ${flat}` : " so far"}.`
+      : isHealthy(seen)
+        ? `Healthy${run.emulated ? " on an emulated device" : ""}. ${sizeText(free)} of head-room at the peak${flat ? `, no growth over the last ${flat}` : ""}.`
+        : `${sizeText(free)} of head-room${where} at the peak so far.`,
     second: secondLine(seen, `${seen.isNamed ? "Every byte is named. " : ""}${peakLine(peak, limit_bytes)}`),
   };
+}
+
+/**
+ * Nothing urgent is found, and that is known.
+ * @param {Parameters<typeof verdictOf>[0]} seen
+ */
+function isHealthy({ isJudged = false, findings = [] }) {
+  return isJudged && !findings.some((finding) => finding.severity !== "info");
 }
 
 /**
@@ -117,11 +145,12 @@ function alive(seen) {
 function ofRanks(seen, worst, limit_bytes) {
   const severity = headroomSeverity(worst.free, limit_bytes);
   const unit = tableUnit(limit_bytes);
+  const healthy = isHealthy(seen) ? "Healthy. " : "";
   if (known(worst.most) && worst.heard === worst.ranks && inUnit(worst.most, unit) === inUnit(worst.free, unit)) {
     return {
       severity: severity ?? "info",
       key: `ranks-${severity}-alike`,
-      sentence: `${severity === "ok" ? "" : "Tight. "}All ${worst.ranks} ranks are alike: ${sizeText(worst.free)} of head-room at the peak so far.`,
+      sentence: `${severity === "ok" ? healthy : "Tight. "}All ${worst.ranks} ranks are alike: ${sizeText(worst.free)} of head-room at the peak so far.`,
       second: secondLine(seen, ""),
     };
   }
@@ -129,7 +158,7 @@ function ofRanks(seen, worst, limit_bytes) {
   return {
     severity: severity ?? "info",
     key: `ranks-${severity}-${worst.rank}`,
-    sentence: `${severity === "ok" ? "Rank" : "Tight. Rank"} ${worst.rank} of ${worst.ranks} has the least head-room: ${sizeText(worst.free)} at the peak so far${others}.`,
+    sentence: `${severity === "ok" ? healthy : "Tight. "}Rank ${worst.rank} of ${worst.ranks} has the least head-room: ${sizeText(worst.free)} at the peak so far${others}.`,
     second: secondLine(seen, ""),
   };
 }
@@ -155,7 +184,7 @@ function stale(seen) {
   return {
     severity: "quiet",
     key: "stale",
-    sentence: `Last known: ${free}${seen.run.emulated ? " on an emulated device" : ""}, ${age(silent_s)} ago.`,
+    sentence: `Last known: ${isHealthy(seen) && headroomSeverity(peak && known(limit_bytes) ? limit_bytes - peak.used : null, limit_bytes) === "ok" ? "healthy, " : ""}${free}${seen.run.emulated ? " on an emulated device" : ""}, ${age(silent_s)} ago.`,
     second: rank
       ? `The agent on ${rank.host} does not answer. If the job goes on, its samples are kept there and follow later.`
       : "The connection stands, but nothing arrives. Whether the job goes on is not known.",
@@ -173,7 +202,7 @@ function lost(seen) {
     severity: "warn",
     key: "lost",
     sentence: `Contact lost${known(run.step) ? ` at step ${count(run.step)}` : ""}, without an end.`,
-    second: `Process killed, host down or network cut: not known. Silent for ${age(silent_s)}.${last}${lossText(seen.samplesLost)}`,
+    second: `Process killed, host down or network cut: not known. Silent for ${age(silent_s)}.${last}${seen.isJudged && !(seen.findings ?? []).length ? " No finding was open." : ""}${lossText(seen.samplesLost)}`,
   };
 }
 
@@ -193,6 +222,7 @@ function ended(seen) {
       severity: "warn",
       key: "failed",
       sentence: `Ended${code}${known(run.step) ? ` at step ${count(run.step)}` : ""}.${of}`,
+      when,
       second: [failed.end_text ? `${ranks.length > 1 ? `Rank ${failed.rank}: ` : ""}${failed.end_text}` : "", when].filter(Boolean).join(" "),
     };
   }
@@ -202,6 +232,7 @@ function ended(seen) {
     severity: "ok",
     key: detached ? "detached" : "ended",
     sentence: `${detached ? `Detached at step ${count(run.step)}; the job may go on.` : well ? "Ended well." : "Ended."}${of}`,
+    when,
     second: `${when}${lossText(seen.samplesLost)}`,
   };
 }
@@ -223,7 +254,7 @@ function peakLine(peak, limit_bytes) {
  */
 function secondLine(seen, evidence) {
   if (seen.viewOnly) return seen.viewOnly;
-  const words = seen.run.emulated ? "No GPU here: tensors of the real script run through a model of the allocator. Times are those of the CPU." : SCOPE;
+  const words = seen.run.emulated ? "No GPU here: tensors of the real script run through a model of the allocator. Times are those of the CPU." : seen.isJudged ? "" : SCOPE;
   const restart = recentRestart(seen.run, seen.now_ns);
   const news = restart && `${turnText(restart, seen.run.world_size)}, ${age((seen.now_ns - restart.time_ns) / 1e9)} ago.`;
   return [evidence, news || (seen.samplesLost > 0 ? lossText(seen.samplesLost).trim() : words)].filter(Boolean).join(" ");
@@ -232,66 +263,4 @@ function secondLine(seen, evidence) {
 /** @param {number} lost */
 function lossText(lost) {
   return lost > 0 ? ` ${plural(lost, "sample is", "samples are")} missing; the steps that arrived are exact.` : "";
-}
-
-/**
- * The sentence over all runs.
- * @param {{run: Run, state: string, free: number | null, limit: number | null, silent_s: number | null}[]} rows
- * @returns {Verdict}
- */
-export function verdictOverRuns(rows) {
-  const live = rows.filter((row) => row.state === "live" || row.state === "waiting");
-  const stale_rows = rows.filter((row) => row.state === "stale");
-  const lost_rows = rows.filter((row) => row.state === "lost");
-  const tight = live.filter((row) => ["crit", "warn"].includes(headroomSeverity(row.free, row.limit) ?? ""));
-  tight.sort((a, b) => (a.free ?? 0) - (b.free ?? 0));
-  const partly = live.filter((row) => row.run.ranks_lost);
-  const others = [
-    tight.length && partly.length && `${plural(partly.length, "run has", "runs have")} lost ranks.`,
-    stale_rows.length && `${plural(stale_rows.length, "run")} without data for more than 3 s.`,
-    lost_rows.length && `${plural(lost_rows.length, "run")} lost without an end.`,
-  ].filter(Boolean).join(" ");
-  if (tight.length) {
-    const first = tight[0];
-    return {
-      severity: headroomSeverity(first.free, first.limit) ?? "warn",
-      key: `tight-${tight.map((row) => row.run.id).join()}`,
-      sentence: tight.length === 1
-        ? `${first.run.name} is tight: ${sizeText(first.free)} of head-room at the peak so far.`
-        : `${tight.length} of ${plural(live.length, "live run")} are tight: ${tight.slice(0, 2).map((row) => `${row.run.name} has ${sizeText(row.free)} left`).join(", ")}.`,
-      second: others || SCOPE,
-    };
-  }
-  if (partly.length) {
-    const [first] = partly;
-    const of = (/** @type {Run} */ run) => `${count(run.ranks_lost)} of ${count(run.world_size)}`;
-    return {
-      severity: "warn",
-      key: `partly-${partly.map((row) => row.run.id).join()}`,
-      sentence: partly.length === 1
-        ? `${first.run.name} has lost ${of(first.run)} ranks; the others are live.`
-        : `${partly.length} of ${plural(live.length, "live run")} have lost ranks: ${partly.slice(0, 2).map((row) => `${row.run.name} ${of(row.run)}`).join(", ")}.`,
-      second: others || SCOPE,
-    };
-  }
-  if (live.length) {
-    const known_rows = live.filter((row) => known(row.free)).sort((a, b) => (a.free ?? 0) - (b.free ?? 0));
-    const least = known_rows[0];
-    return {
-      severity: others ? "info" : "ok",
-      key: `live-${live.length}`,
-      sentence: !least
-        ? `${plural(live.length, "run")} live.`
-        : live.length === 1
-          ? `One run live, ${sizeText(least.free)} of head-room at the peak so far.`
-          : `${live.length} runs live; the least head-room is ${sizeText(least.free)}, in ${least.run.name}.`,
-      second: others || SCOPE,
-    };
-  }
-  return {
-    severity: stale_rows.length || lost_rows.length ? "warn" : "info",
-    key: "none-live",
-    sentence: stale_rows.length ? `No run sends data now; ${plural(stale_rows.length, "run has", "runs have")} been silent for more than 3 s.` : "No run is live.",
-    second: stale_rows.length ? "Whether these jobs go on is not known." : others || "The last runs are listed below.",
-  };
 }

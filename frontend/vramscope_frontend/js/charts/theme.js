@@ -13,6 +13,8 @@
  * @property {string} accent
  * @property {string} crit
  * @property {string} warn
+ * @property {string} critFill of data
+ * @property {string} warnFill
  * @property {string} font
  * @property {Record<import("../composition.js").LayerId, string>} category
  * @property {string[]} scale head-room: under 2.5 %, to 5 %, 5, 10, 16, 20 % and more
@@ -34,6 +36,8 @@ export function readTokens() {
     accent: token("accent"),
     crit: token("crit"),
     warn: token("warn"),
+    critFill: token("crit-fill"),
+    warnFill: token("warn-fill"),
     font: token("sans"),
     category: {
       tensors: token("cat-tensors"),
@@ -45,6 +49,7 @@ export function readTokens() {
       buffers: token("cat-buffers"),
       activations: token("cat-activations"),
       unsplit: token("cat-unsplit"),
+      grown: token("crit-fill"),
       pending: token("cat-pending"),
       stranded: token("cat-stranded"),
       private: token("cat-stranded"),
@@ -69,6 +74,30 @@ export function hatchColour(tokens, id) {
   if (id === "inside" || id === "unknown") return tokens.ink3;
   if (id === "unsplit") return tokens.panel;
   return tokens.category[id];
+}
+
+/**
+ * What a layer is accused of, in the colour of its severity: nothing else on the page has it.
+ * @typedef {{layer: import("../composition.js").LayerId, severity: import("../glyphs.js").Severity}} Accused
+ */
+
+/**
+ * The colour of a severity, as a fill of data.
+ * @param {Tokens} tokens
+ * @param {import("../glyphs.js").Severity} severity
+ */
+export function severityFill(tokens, severity) {
+  return severity === "crit" ? tokens.critFill : severity === "warn" ? tokens.warnFill : tokens.ink3;
+}
+
+/**
+ * Tokens in which the accused layer has the colour of its severity.
+ * @param {Tokens} tokens
+ * @param {Accused | null} accused
+ * @returns {Tokens}
+ */
+export function accusing(tokens, accused) {
+  return accused ? { ...tokens, category: { ...tokens.category, [accused.layer]: severityFill(tokens, accused.severity) } } : tokens;
 }
 
 /** Categories whose hatch lies on their own colour: what is crossed out has a colour, but no name. */

@@ -2,7 +2,7 @@
 
 import { LAYERS } from "../composition.js";
 import { known } from "../format.js";
-import { CROSSED, faded, hatchColour } from "./theme.js";
+import { accusing, CROSSED, faded, hatchColour, severityFill } from "./theme.js";
 
 /** @typedef {import("./theme.js").Tokens} Tokens */
 /** @typedef {import("./timeline.js").TimelineModel} TimelineModel */
@@ -12,11 +12,12 @@ import { CROSSED, faded, hatchColour } from "./theme.js";
 const SEPARATED_STEPS = 300;
 
 /**
- * @param {Tokens} tokens
+ * @param {Tokens} base
  * @param {TimelineModel} model
  * @returns {Partial<Plotly.PlotData>[]}
  */
-export function timelineTraces(tokens, model) {
+export function timelineTraces(base, model) {
+  const tokens = accusing(base, model.accused);
   return [
     ...(model.layers ? areas(tokens, model) : []),
     ...(model.lines ?? []).map((line) => lineTrace(tokens, model, line)),
@@ -37,7 +38,8 @@ function areas(tokens, model) {
   return LAYERS.flatMap((layer) => {
     const values = model.layers?.[layer.id];
     if (!values?.some((value) => value > 0)) return [];
-    const opacity = (layer.pattern && !CROSSED.has(layer.id) ? 0.62 : 1) * dim;
+    const hatched = patternOf(layer, model) !== "" && !CROSSED.has(layer.id);
+    const opacity = (hatched ? 0.62 : 1) * dim;
     return {
       name: layer.name,
       type: "scatter",
@@ -50,6 +52,15 @@ function areas(tokens, model) {
       hoverinfo: "skip",
     };
   });
+}
+
+/**
+ * What is accused is hatched, whatever it is.
+ * @param {import("../composition.js").Layer} layer
+ * @param {TimelineModel} model
+ */
+function patternOf(layer, { accused }) {
+  return layer.pattern || (accused?.layer === layer.id ? "\\" : "");
 }
 
 /**
@@ -84,7 +95,7 @@ function envelopeTraces(tokens, model, envelope) {
     { ...bound, name: "least of all ranks", y: scaled(envelope.least), line: { width: 0, shape: "hv" } },
     { ...bound, name: "most of all ranks", y: scaled(envelope.most), line: { width: 0, shape: "hv" }, fill: "tonexty", fillcolor: faded(tokens.ink, 0.12) },
     { ...bound, name: "median", y: scaled(envelope.median), line: { width: 1.2, color: tokens.ink2, shape: "hv" } },
-    { ...bound, name: `rank ${envelope.worstRank}`, y: scaled(envelope.worst), line: { width: 1.5, color: tokens.ink, shape: "hv" } },
+    { ...bound, name: `rank ${envelope.worstRank}`, y: scaled(envelope.worst), line: { width: 1.5, color: envelope.severity && envelope.severity !== "info" ? severityFill(tokens, envelope.severity) : tokens.ink, shape: "hv" } },
   ];
 }
 
@@ -99,7 +110,8 @@ function columns(tokens, model, { end, peak }) {
     const values = [end.layers[layer.id], peak.layers[layer.id]];
     if (!values.some((value) => known(value) && value > 0)) return [];
     const colour = tokens.category[layer.id];
-    const hatched = layer.pattern !== "";
+    const pattern = patternOf(layer, model);
+    const hatched = pattern !== "";
     const ground = hatched && !CROSSED.has(layer.id) ? tokens.panel : colour;
     return /** @type {Partial<Plotly.PlotData>} */ ({
       name: layer.name,
@@ -112,7 +124,7 @@ function columns(tokens, model, { end, peak }) {
       marker: {
         color: ground,
         line: { width: 0.8, color: tokens.panel },
-        ...(hatched ? { pattern: { shape: layer.pattern, fgcolor: hatchColour(tokens, layer.id), bgcolor: ground, size: layer.pattern === "." ? 5 : 6, solidity: layer.pattern === "x" ? 0.2 : 0.42, fillmode: "replace" } } : {}),
+        ...(hatched ? { pattern: { shape: pattern, fgcolor: hatchColour(tokens, layer.id), bgcolor: ground, size: pattern === "." ? 5 : 6, solidity: pattern === "x" ? 0.2 : 0.42, fillmode: "replace" } } : {}),
       },
       hoverinfo: "skip",
     });

@@ -4,6 +4,7 @@
 
 import { el, fillWhenChanged } from "../dom.js";
 import { reducedMotion } from "../settings.js";
+import { EvidenceLayer } from "./evidence-layer.js";
 import { geometryOf, toPixel, toX } from "./geometry.js";
 import { drawBands, drawCuts, placeBands } from "./lane.js";
 import { drawParts } from "./part-lane.js";
@@ -16,7 +17,7 @@ import { timelineTraces } from "./timeline-traces.js";
 /** @typedef {import("../composition.js").LayerId} LayerId */
 /** @typedef {import("../composition.js").Composition} Composition */
 /** @typedef {{id: string, name: string, values: number[], ink: "ink" | "ink2" | "ink3", width: number, dash: "solid" | "dot" | "dash"}} Line */
-/** @typedef {{least: number[], median: number[], most: number[], worst: number[], worstRank: number}} Envelope */
+/** @typedef {{least: number[], median: number[], most: number[], worst: number[], worstRank: number, severity?: import("../glyphs.js").Severity}} Envelope `severity`: of what is found on the worst */
 /** @typedef {{x: number, kind: string, glyph: string, title: string}} Mark */
 /** @typedef {{x0: number, x1: number, text: string, quiet: boolean}} Zone */
 /** A place where the rank went on as another process. @typedef {{x: number, text: string}} Cut */
@@ -46,6 +47,9 @@ import { timelineTraces } from "./timeline-traces.js";
  * @property {Zone[]} zones
  * @property {boolean} emulated
  * @property {boolean} dimmed
+ * @property {import("../findings/growth-evidence.js").Evidence | null} evidence of the finding that is drawn
+ * @property {import("./theme.js").Accused | null} accused
+ * @property {number[]} tops bytes used at each x: what labels must not lie on
  */
 
 const FASTEST_MS = 250;
@@ -73,8 +77,9 @@ export class Timeline {
     this.bands = el("div", { class: "bands" });
     this.cuts = el("div", {});
     this.parts = el("div", { class: "parts" });
+    this.evidence = new EvidenceLayer();
     host.classList.add("timeline");
-    host.replaceChildren(this.figure, this.zones, this.cuts, this.parts, this.surface, this.brush, this.cursor, this.chip, this.bands, this.marks);
+    host.replaceChildren(this.evidence.ground, this.figure, this.zones, this.cuts, this.parts, this.evidence.element, this.surface, this.brush, this.cursor, this.chip, this.bands, this.marks);
     /** @type {TimelineModel | null} */
     this.model = null;
     this.tokens = readTokens();
@@ -174,6 +179,7 @@ export class Timeline {
     drawBands(this.bands, placeBands(model.bands, geometry, model.range, grouped.map((mark) => mark.px)));
     drawParts(this.parts, model, geometry);
     drawCuts(this.cuts, model.cuts, geometry, model.range);
+    this.evidence.draw(model, geometry);
     this.zones.replaceChildren(...model.zones.map((zone) => this.zoneElement(zone, model, geometry)));
     this.surface.setAttribute("aria-valuemin", String(Math.round(model.range[0])));
     this.surface.setAttribute("aria-valuemax", String(Math.round(model.range[1])));

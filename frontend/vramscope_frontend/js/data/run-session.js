@@ -24,6 +24,7 @@ const MOST_EVENTS = 2000;
 const SEAM_AFTER_MS = 2000;
 /** One that arrives says so with each piece. */
 const SNAPSHOTS_MS = 500;
+const FINDINGS_MS = 15_000;
 
 export class RunSession {
   /**
@@ -49,6 +50,13 @@ export class RunSession {
     /** @type {Error | null} */
     this.snapshotsError = null;
     this.snapshots_timer = 0;
+    /** @type {import("../oom/messages.js").OomRow[]} */
+    this.ooms = [];
+    /** When the server looked last, and for what: null as long as that is not known. @type {{judged_ns: number | null, kinds: string[]} | null} */
+    this.judged = null;
+    this.findings_ms = -Infinity;
+    /** @type {Error | null} */
+    this.findingsError = null;
     /** When data arrived last, by the server's clock. */
     this.heard_ns = 0;
     this.closed = false;
@@ -94,6 +102,7 @@ export class RunSession {
       if (this.closed) return;
       this.store.set({ run, events: mergeEvents(this.store.state.events, events), commands: mergeCommands(this.store.state.commands, commands), error: null });
       void this.loadFindings();
+      void this.loadOoms();
       if (run.world_size > 1 && !this.matrix) this.followAllRanks(run);
     } catch (error) {
       if (!this.closed) this.store.set({ error: /** @type {Error} */ (error) });
@@ -102,11 +111,35 @@ export class RunSession {
 
   async loadFindings() {
     try {
-      const findings = await api.findings(this.id);
+      this.findings_ms = performance.now();
+      const { findings, judged_ns = null, looked_for = [] } = await api.findings(this.id);
+      this.judged = { judged_ns, kinds: looked_for };
+      this.findingsError = null;
       if (!this.closed) this.store.set({ findings: mergeFindings(this.store.state.findings, findings) });
     } catch (error) {
-      // A server that keeps none yet: the page is whole without them.
-      console.warn("findings", error);
+      // The page is whole without them, but must not say that nothing is wrong.
+      this.findingsError = /** @type {Error} */ (error);
+      if (!this.closed) this.changed();
+    }
+  }
+
+  /** What was looked for and not found comes by no feed. */
+  refreshFindings() {
+    if (this.run?.state === "live" && performance.now() - this.findings_ms > FINDINGS_MS) void this.loadFindings();
+  }
+
+  /** @param {Finding} finding as it is now */
+  takeFinding(finding) {
+    this.store.set({ findings: mergeFindings(this.store.state.findings, [finding]) });
+  }
+
+  async loadOoms() {
+    try {
+      this.ooms = await api.ooms(this.id);
+      if (!this.closed) this.changed();
+    } catch (error) {
+      // The list says nothing then; the page is whole without it.
+      console.warn("reports of running out of memory", error);
     }
   }
 
@@ -186,7 +219,11 @@ export class RunSession {
         this.changed();
         break;
       case "finding":
-        this.store.set({ findings: mergeFindings(this.store.state.findings, [event.finding]) });
+        this.takeFinding(event.finding);
+        break;
+      case "oom":
+        this.ooms = [event.oom, ...this.ooms.filter((one) => one.id !== event.oom.id)].sort((a, b) => b.time_ns - a.time_ns);
+        this.changed();
         break;
       case "status":
         this.takeStatus(event.rank, event.status);

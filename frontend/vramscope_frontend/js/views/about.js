@@ -15,12 +15,15 @@ import { dataTable, failedPart, panel } from "./parts.js";
 /** @typedef {import("../messages.js").Rank} Rank */
 /** @typedef {import("../dom.js").Child} Child */
 
+/** Findings about what is shown here. */
+const OF_THE_AGENT = new Set(["agent_degraded", "recording_overhead"]);
+
 export class About {
   /** @param {RunPage} page */
   constructor(page) {
     this.page = page;
     this.account = new AccountPanel();
-    this.findings = new FindingsPanel();
+    this.findings = new FindingsPanel(page, { kinds: OF_THE_AGENT });
     this.host = new HostPanel(page, () => this.update());
     this.losses = el("div", { class: "body" });
     this.lives = el("div", { class: "body rank-list" });
@@ -63,7 +66,7 @@ export class About {
     if (!run) return;
     const ranks = run.ranks ?? [];
     this.account.update(ranks);
-    this.findings.update(this.page.session.store.state.findings, { now_ns: this.page.app.clock.now_ns(), many: ranks.length > 1 });
+    this.findings.update();
     this.fill(this.losses, ranks.map((rank) => [rank.samples_lost, rank.losses]), () => this.lossLines(ranks));
     const line = restartsLine(run, this.page.app.clock.now_ns());
     this.fill(this.lives, [line, ranks.map((rank) => [rank.state, rank.lives])], () => [el("p", { class: "lives-line" }, line), livesTable(run)]);

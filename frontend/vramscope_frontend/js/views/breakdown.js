@@ -1,7 +1,7 @@
 // The table beside the chart: the legend of the stack and its numbers, in the same order from top
 // to bottom. It follows the cursor ten times a second by plain text, without any redraw.
 
-import { CROSSED, hatchColour, readTokens } from "../charts/theme.js";
+import { accusing, CROSSED, hatchColour, readTokens } from "../charts/theme.js";
 import { CATEGORY_LAYERS, LAYERS, UNDIVIDED_LAYERS } from "../composition.js";
 import { el, setAttribute, setText, svg } from "../dom.js";
 import { exactBytes, inUnit, known, sizeText } from "../format.js";
@@ -24,14 +24,15 @@ const AT_MOST = "; the highest of the step, maybe at another instant of it";
 const HALF_SHOWN = 0.05;
 
 /** Rows that say nothing as long as there is none of it. */
-const ON_DEMAND = /** @type {ReadonlySet<LayerId>} */ (new Set(/** @type {const} */ (["driver", "private", "pending", "unsplit", "buffers"])));
+const ON_DEMAND = /** @type {ReadonlySet<LayerId>} */ (new Set(/** @type {const} */ (["driver", "private", "pending", "unsplit", "buffers", "grown"])));
 
 /**
  * A swatch with the fill of its category, hatch included.
  * @param {LayerId | "free"} id
  * @param {import("../charts/theme.js").Tokens} tokens
+ * @param {boolean} [isAccused] by a finding: hatched, whatever it is
  */
-export function swatch(id, tokens) {
+export function swatch(id, tokens, isAccused = false) {
   const mark = el("span", { class: "swatch" });
   if (id === "free") {
     mark.style.boxShadow = `inset 0 0 0 1px ${tokens.line2}`;
@@ -39,7 +40,8 @@ export function swatch(id, tokens) {
   }
   const layer = LAYERS.find((one) => one.id === id);
   const colour = tokens.category[id];
-  if (!layer?.pattern) {
+  const pattern = layer?.pattern || (isAccused ? "\\" : "");
+  if (!pattern) {
     mark.style.background = colour;
     return mark;
   }
@@ -52,7 +54,7 @@ export function swatch(id, tokens) {
     x: [svg("path", { d: "M0 0L10 10M10 0L0 10", ...stroke, "stroke-width": 1 })],
     ".": [2.5, 7.5].flatMap((x) => [2.5, 7.5].map((y) => svg("circle", { cx: x, cy: y, r: 1.5, fill: colour }))),
   };
-  mark.append(svg("svg", { viewBox: "0 0 10 10", width: 10, height: 10, "aria-hidden": "true" }, svg("rect", { width: 10, height: 10, fill: ground }), ...shapes[layer.pattern]));
+  mark.append(svg("svg", { viewBox: "0 0 10 10", width: 10, height: 10, "aria-hidden": "true" }, svg("rect", { width: 10, height: 10, fill: ground }), ...shapes[pattern]));
   return mark;
 }
 
@@ -71,6 +73,8 @@ export class Breakdown {
     this.phaseRow = el("tbody", { hidden: true }, el("tr", {}, el("td", { title: "What the rank was doing: training, or what interrupted it." }, "Phase"), this.phase));
     this.note = el("p", { class: "breakdown-note" });
     this.parts = new StepPartsTable();
+    /** @type {import("../charts/theme.js").Accused | null} */
+    this.accused = null;
     /** Layers of which something was seen. @type {Set<LayerId>} */
     this.seen = new Set();
     /** @type {{context: Unfolding, other: Unfolding} | null} */
@@ -80,13 +84,13 @@ export class Breakdown {
   }
 
   build() {
-    const tokens = readTokens();
+    const tokens = accusing(readTokens(), this.accused);
     this.cells.clear();
     this.undivided = swatch("tensors", tokens);
     this.undivided.hidden = true;
     this.body.replaceChildren(
       this.rowOf("free", "Free on the device", "Memory of the device that no process uses.", swatch("free", tokens)),
-      ...ORDER.map((layer) => this.rowOf(layer.id, layer.name, layer.definition, swatch(layer.id, tokens))),
+      ...ORDER.map((layer) => this.rowOf(layer.id, layer.name, layer.definition, swatch(layer.id, tokens, layer.id === this.accused?.layer))),
     );
     this.sums.replaceChildren(
       this.rowOf("allocated", "Allocated by tensors", LAYERS[0].definition, this.undivided, "sum"),
@@ -101,6 +105,17 @@ export class Breakdown {
   }
 
   themeChanged() {
+    this.build();
+  }
+
+  /**
+   * The row that a finding accuses has the colour of its severity.
+   * @param {import("../charts/theme.js").Accused | null} accused
+   */
+  accuse(accused) {
+    if (this.accused?.layer === accused?.layer && this.accused?.severity === accused?.severity) return;
+    this.accused = accused;
+    if (accused?.layer !== "grown") this.seen.delete("grown");
     this.build();
   }
 

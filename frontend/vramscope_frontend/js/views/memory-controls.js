@@ -26,7 +26,7 @@ export class MemoryControls {
     this.rankSelect = select;
     this.drawn = new Segmented("What is drawn", [{ value: "composition", text: "Composition" }, { value: "lines", text: "Lines" }], handlers.onDrawn);
     this.axis = new Segmented("Horizontal axis", [{ value: "step", text: "Step" }, { value: "time", text: "Time" }], handlers.onAxis);
-    this.window = new Segmented("Stretch that is shown", [{ value: "2m", text: "2 min" }, { value: "10m", text: "10 min" }, { value: "run", text: "Whole run" }], handlers.onWindow);
+    this.window = new Segmented("Stretch that is shown", [{ value: "2m", text: "2 min" }, { value: "10m", text: "10 min" }, { value: "run", text: "Whole run" }, { value: "forecast", text: "Run + forecast" }], handlers.onWindow);
     this.scaleButton = el("button", { class: "button", type: "button", "aria-pressed": "false", click: handlers.onScale }, "Moving part");
     this.followLabel = el("span", {}, "Following");
     this.followButton = el("button", { class: "button follow", type: "button", "aria-pressed": "true", title: "Keep the newest step in view (f)", click: handlers.onFollow }, el("span", { class: "dot" }), this.followLabel);
@@ -34,19 +34,21 @@ export class MemoryControls {
     this.element = el("header", {}, el("h2", {}, "Memory"), select, this.context, el("div", { class: "controls" }, this.drawn.element, this.scaleButton, this.axis.element, this.window.element, this.followButton, this.tableButton));
   }
 
-  /**
-   * @param {boolean} hasSteps
-   * @param {MemoryView} view
-   */
-  offerSteps(hasSteps, view) {
-    if (hasSteps === this.hasSteps) return;
+  /** @param {boolean} hasSteps */
+  offerSteps(hasSteps) {
     this.hasSteps = hasSteps;
-    this.show(view);
   }
 
-  /** @param {MemoryView} view */
-  show(view) {
+  /**
+   * @param {MemoryView} view
+   * @param {import("../memory-view.js").Defaults} defaults
+   */
+  show(view, defaults) {
     const all = view.rank === null;
+    const forecasts = defaults.window === "forecast";
+    this.window.hide("forecast", !forecasts);
+    // Three choices at most: with a forecast the shortest stretch gives way.
+    this.window.hide("2m", forecasts && view.window !== "2m");
     this.drawn.choose(view.drawn);
     this.axis.choose(all ? "time" : view.xKind);
     this.window.choose(view.range ? null : view.window);

@@ -32,12 +32,12 @@ const ALL_RANKS = "Used on the device. Band: from the rank with least to the ran
 export class MemoryPanel {
   /**
    * @param {MemoryView} view
-   * @param {SceneSource} sceneOf
-   * @param {(view: MemoryView) => void} onView
+   * @param {{sceneOf: SceneSource, defaults: () => import("../memory-view.js").Defaults, onView: (view: MemoryView) => void}} page
    */
-  constructor(view, sceneOf, onView) {
+  constructor(view, { sceneOf, defaults, onView }) {
     this.view = view;
     this.sceneOf = sceneOf;
+    this.defaults = defaults;
     this.onView = onView;
     /** @type {number | null} */
     this.pointed = null;
@@ -80,8 +80,13 @@ export class MemoryPanel {
       onMark: (x) => this.setView({ ...this.view, pinned: x }),
       onError: (error) => this.showProblem("The chart library", error),
     });
-    this.controls.show(this.view);
+    this.controls.show(this.seen, this.defaults());
     this.showSide();
+  }
+
+  /** The view with what the reader left open. */
+  get seen() {
+    return moves.settled(this.view, this.defaults());
   }
 
   close() {
@@ -89,17 +94,17 @@ export class MemoryPanel {
   }
 
   get source() {
-    const scene = this.sceneOf(this.view);
+    const scene = this.sceneOf(this.seen);
     return scene && (this.view.xKind === "step" ? scene.steps : scene.samples);
   }
 
   /** @returns {[number, number]} */
   get range() {
-    return this.sceneOf(this.view)?.range ?? [0, 1];
+    return this.sceneOf(this.seen)?.range ?? [0, 1];
   }
 
   get bounds() {
-    const scene = this.sceneOf(this.view);
+    const scene = this.sceneOf(this.seen);
     const rows = this.source;
     const last = Math.max(rows?.x.at(-1) ?? 0, scene && !this.view.range ? scene.range[1] : 0);
     return { first: rows?.x[0] ?? 0, last: last || (this.model?.range[1] ?? 1) };
@@ -115,14 +120,14 @@ export class MemoryPanel {
   setView(view) {
     this.view = view;
     this.onView(view);
-    this.controls.show(this.view);
+    this.controls.show(this.seen, this.defaults());
     this.changed(true);
   }
 
   /** @param {MemoryView["xKind"]} xKind */
   chooseAxis(xKind) {
     this.waitsForSteps = false;
-    this.setView(moves.changeAxis(this.view, xKind, this.sceneOf(this.view)?.steps ?? emptyTable([])));
+    this.setView(moves.changeAxis(this.view, xKind, this.sceneOf(this.seen)?.steps ?? emptyTable([])));
   }
 
   /**
@@ -130,13 +135,13 @@ export class MemoryPanel {
    * @param {boolean} hasSteps
    */
   showSteps(hasSteps) {
-    this.controls.offerSteps(hasSteps, this.view);
+    this.controls.offerSteps(hasSteps);
     if (hasSteps ? !this.waitsForSteps : this.view.xKind === "time") return;
     this.waitsForSteps = !hasSteps;
     /** @type {MemoryView["xKind"]} */
     const xKind = hasSteps ? "step" : "time";
     this.view = { ...moves.follow(this.view), xKind };
-    this.controls.show(this.view);
+    this.controls.show(this.seen, this.defaults());
     this.changed(true);
   }
 
@@ -157,7 +162,7 @@ export class MemoryPanel {
 
   /** @returns {TimelineModel | null} */
   picture() {
-    const scene = this.sceneOf(this.view);
+    const scene = this.sceneOf(this.seen);
     if (!scene) return null;
     if (this.view.rank === null && scene.session.matrix) this.model = allRanksPicture(scene, scene.session.matrix);
     else {
@@ -168,6 +173,7 @@ export class MemoryPanel {
       const seconds = this.view.xKind === "step" && this.view.range ? secondsOf(scene.steps, scene.range) : null;
       if (seconds) rankData?.refine("samples", seconds[0], seconds[1], width_px);
     }
+    this.controls.show(this.seen, this.defaults());
     this.controls.showRun(scene.context, scene.ranks, this.view, scene.session.run?.state === "live" && !scene.isGone);
     this.showReadout();
     if (this.showsTable) this.fillTable(this.model);
@@ -191,7 +197,7 @@ export class MemoryPanel {
   /** Table and chip at the cursor, or at the end of the run without one. */
   showReadout() {
     const { model } = this;
-    const scene = this.sceneOf(this.view);
+    const scene = this.sceneOf(this.seen);
     if (!model || !scene) return;
     const cursor = this.pointed ?? this.view.pinned;
     this.showSide();
@@ -200,6 +206,7 @@ export class MemoryPanel {
     if (cursor === null && this.view.range === null) this.isNamed = reading !== null && this.view.xKind === "step" && isNamed(reading.end);
     const phase = cursor === null ? null : phaseOf(scene, this.view, cursor);
     if (this.view.drawn === "composition") {
+      this.breakdown.accuse(model.accused);
       this.breakdown.show(reading, model.unit, this.view.xKind === "step", phase);
       this.breakdown.showOutside(scene.status, scene.pid, scene.context_bytes, model.unit);
     }
@@ -266,12 +273,19 @@ export class MemoryPanel {
   }
 
   toggleScale() {
-    this.setView({ ...this.view, y: this.view.y === "moving" ? "full" : "moving" });
+    this.setView({ ...this.view, y: this.seen.y === "moving" ? "full" : "moving" });
+  }
+
+  /** What a finding says, in the picture: since when, how fast, until when. */
+  showEvidence() {
+    this.setView({ ...moves.follow(this.view), y: "moving", window: this.defaults().window === "forecast" ? "forecast" : "run" });
+    this.element.scrollIntoView({ block: "nearest" });
+    this.timeline.evidence.pulse();
   }
 
   /** Put the cursor on the highest row that is shown. */
   goToPeak() {
-    const scene = this.sceneOf(this.view);
+    const scene = this.sceneOf(this.seen);
     const reading = scene && this.view.rank !== null ? readingOf(scene, null) : null;
     if (reading) this.setView({ ...this.view, pinned: reading.peakX });
   }

@@ -1,22 +1,21 @@
 // Overview: am I all right? Figures, the chart that ends in its own anatomy, what could be done.
 
 import { el, fillWhenChanged } from "../dom.js";
-import { DEVICE_PROCESS, RESERVED } from "../fields.js";
+import { drawableForecast, drawnFinding, isSmallOnAxis, sinceStep } from "../findings/growth-evidence.js";
+import { findingHappenings } from "../findings/happenings.js";
+import { presentFindings } from "../findings.js";
 import { age, count, known, sizeText } from "../format.js";
 import { takenBack } from "../commands/effects.js";
-import { happenings, marksOf, phaseHappenings, turnings } from "../marks.js";
+import { happenings, phaseHappenings, turnings } from "../marks.js";
 import { queryFromView, shownRange, viewFromQuery } from "../memory-view.js";
-import { deviceText, devicesText } from "../limits.js";
-import { numberAt, stretchesOf, xOfMoment } from "../numbering.js";
-import { bandsOf } from "../phases.js";
-import { turnsOf, turnText } from "../restarts.js";
-import { silence_s } from "../run-state.js";
+import { numberAt, stretchesOf } from "../numbering.js";
 import { stepFacts } from "../run-summary.js";
-import { emptyTable, lastKnown, rowsBetween, takeRows, xAtTime } from "../series.js";
+import { emptyTable, rowsBetween, takeRows, xAtTime } from "../series.js";
 import { coveringSnapshot } from "../snapshots/covering.js";
 import { showHappenings } from "./events.js";
 import { FindingsPanel } from "./findings.js";
 import { MemoryPanel } from "./memory-panel.js";
+import { sceneOf } from "./overview-scene.js";
 import { panel } from "./parts.js";
 import { ReceiptPanel } from "./receipt.js";
 import { Stats } from "./stats.js";
@@ -27,6 +26,8 @@ import { Stats } from "./stats.js";
 const NOTHING = emptyTable([]);
 /** A range that is not wider shows one step. */
 const ONE_STEP = 1.5;
+/** As in the style sheets: one column. */
+const NARROW = "(max-width: 1099px)";
 
 export class Overview {
   /** @param {RunPage} page */
@@ -34,18 +35,25 @@ export class Overview {
     this.page = page;
     const { session } = page;
     const run = /** @type {import("../messages.js").Run} */ (session.run);
-    this.shape = { ended: run.state === "ended", ranks: run.world_size };
-    const view = viewFromQuery(page.app.router.place.view, this.shape);
+    this.ranks = run.world_size;
+    const view = viewFromQuery(page.app.router.place.view, run.world_size);
     session.selectRank(view.rank);
     this.stats = new Stats();
     this.receipt = new ReceiptPanel(session);
-    this.findings = new FindingsPanel();
+    this.findings = new FindingsPanel(page, { onEvidence: (finding) => this.showEvidence(finding), onShown: (finding) => page.app.router.note({ finding: finding?.id ?? null }) });
+    /** Findings whose growth was too little to be seen from 0 on: the axis stays as it opened. @type {Set<string>} */
+    this.small = new Set();
+    this.pulses = location.hash === "#evidence";
     this.eventsBody = el("div", { class: "body" });
     this.todoBody = el("div", { class: "body" });
     this.todo = panel("What you could do", [], this.todoBody);
-    this.memory = new MemoryPanel(view, (shown) => this.scene(shown), (changed) => this.viewChanged(changed));
+    this.memory = new MemoryPanel(view, { sceneOf: (shown) => this.scene(shown), defaults: () => this.defaults, onView: (changed) => this.viewChanged(changed) });
     const all = el("a", { href: page.pathOf("commands") }, "All");
-    this.element = el("div", {}, this.stats.element, el("div", { class: "run-grid" }, this.memory.element, el("aside", { class: "rail", "aria-label": "Receipts, findings, actions, events" }, this.receipt.element, this.findings.element, this.todo, panel("Events", [el("div", { class: "controls" }, all)], this.eventsBody))));
+    this.rail = el("aside", { class: "rail", "aria-label": "Receipts, findings, actions, events" }, this.receipt.element, this.findings.element, this.todo, panel("Events", [el("div", { class: "controls" }, all)], this.eventsBody));
+    /** Where the card of a critical finding goes on a narrow page. */
+    this.first = el("div", { class: "first-card" });
+    this.narrow = matchMedia(NARROW);
+    this.element = el("div", {}, this.first, this.stats.element, el("div", { class: "run-grid" }, this.memory.element, this.rail));
   }
 
   close() {
@@ -63,63 +71,57 @@ export class Overview {
   /** @param {MemoryView} view */
   viewChanged(view) {
     this.page.session.selectRank(view.rank);
-    this.page.app.router.note(queryFromView(view, this.shape));
+    this.page.app.router.note(queryFromView(view, this.ranks));
     this.page.changed();
   }
 
+  /** The finding whose evidence is in the chart: the one that the card shows, if it has any. */
+  get drawnFinding() {
+    const { session } = this.page;
+    const run = session.run;
+    if (!run) return null;
+    const rank = this.memory?.view.rank ?? null;
+    const present = presentFindings(session.store.state.findings, run).filter((finding) => rank === null || finding.ranks.length === 0 || finding.ranks.includes(rank));
+    const chosen = present.find((finding) => finding.id === this.findings.chosen);
+    return drawnFinding(chosen ? [chosen, ...present] : present);
+  }
+
+  /** What the chart shows where the reader chose nothing: a finding wants its growth and its forecast seen. */
+  get defaults() {
+    const run = this.page.session.run;
+    const finding = this.drawnFinding;
+    const isLive = run?.state === "live";
+    if (finding && isSmallOnAxis(finding, this.page.summary?.limit.bytes ?? null)) this.small.add(finding.id);
+    const forecast = isLive && finding !== null && drawableForecast(finding.evidence.forecast) !== null;
+    const grew = finding !== null && known(sinceStep(finding));
+    /** @type {import("../memory-view.js").Defaults} */
+    const defaults = { y: finding && this.small.has(finding.id) ? "moving" : "full", window: forecast ? "forecast" : grew || !isLive ? "run" : "10m" };
+    return defaults;
+  }
+
+  /** @param {import("../findings/messages.js").Finding} finding */
+  showEvidence(finding) {
+    const [rank] = finding.ranks;
+    if (finding.ranks.length === 1 && this.ranks > 1 && this.memory.view.rank !== rank) this.memory.setView({ ...this.memory.view, rank });
+    this.memory.showEvidence();
+  }
+
+  /** On a narrow page a critical finding stands between the sentence and the chart, and the figures go. */
+  placeCard() {
+    const isFirst = this.narrow.matches && this.findings.shown?.severity === "critical" && this.findings.shown.resolved_ns === null;
+    this.stats.element.hidden = isFirst;
+    const home = isFirst ? this.first : this.rail;
+    if (this.findings.element.parentElement === home) return;
+    if (isFirst) home.append(this.findings.element);
+    else this.receipt.element.after(this.findings.element);
+  }
+
   /**
-   * Everything that one picture is made of.
    * @param {MemoryView} view
    * @returns {ReturnType<import("./memory-panel.js").SceneSource>}
    */
   scene(view) {
-    const { session, app } = this.page;
-    const run = session.run;
-    const summary = this.page.summary;
-    if (!run || !summary) return null;
-    const data = session.rankData;
-    const seen = view.rank === null ? { ...view, xKind: /** @type {const} */ ("time") } : view;
-    const rows = data ? data[seen.xKind === "step" ? "steps" : "samples"].whole() : matrixTimes(session.matrix);
-    const pill = this.page.pill;
-    // Of a rank that is gone nothing comes any more, however live the others are.
-    const gone = summary.rank && summary.rank.state !== "live" && run.state === "live" ? summary.rank : null;
-    const lost = pill.state === "lost" || gone?.state === "lost";
-    const silent = lost || gone !== null || pill.state === "stale" || pill.state === "disconnected";
-    const last = rows.x.at(-1) ?? 0;
-    const silent_s = silence_s(gone ? { ...run, last_seen_ns: gone.last_seen_ns } : run, app.clock.now_ns()) ?? 0;
-    const probe = shownRange(seen, rows);
-    const quiet = silent ? Math.min((probe[1] - probe[0]) * 0.16, seen.xKind === "time" ? silent_s : silent_s * stepsPerSecond(rows)) : 0;
-    const range = shownRange(seen, rows, last + quiet);
-    const whole = data?.[seen.xKind === "step" ? "steps" : "samples"];
-    const steps = data?.steps.whole() ?? NOTHING;
-    const placeOfTime = (/** @type {number} */ t) => (seen.xKind === "time" ? t : xAtTime(steps, t));
-    return {
-      session,
-      ranks: run.world_size,
-      isGone: gone !== null,
-      view: seen,
-      steps: data ? data.steps.view(seen.xKind === "step" ? range[0] : -Infinity) : NOTHING,
-      high: data && seen.xKind === "step" ? data.high(range[0]) : NOTHING,
-      samples: data ? data.samples.view(seen.xKind === "time" ? range[0] : -Infinity) : NOTHING,
-      range,
-      limit_bytes: summary.limit.bytes,
-      limitLabel: summary.limit.label,
-      limitDashed: summary.limit.dashed,
-      origin_ns: run.started_ns,
-      emulated: run.emulated,
-      dimmed: silent,
-      marks: marksOf(happenings(session.store.state.events, session.store.state.commands, run.world_size, turnings(run)).filter((one) => one.rank === null || view.rank === null || one.rank === view.rank), seen.xKind, run.started_ns, (t) => xAtTime(steps, t), (step, t) => xOfMoment(steps, step, t)),
-      bands: bandsOf(session.phases.of(view.rank ?? session.firstRank), run.started_ns, placeOfTime, data?.samples.last ?? rows.t.at(-1) ?? 0),
-      cuts: this.cuts(run, seen, steps),
-      samplesLost: summary.samplesLost,
-      isWhole: data?.isWhole ?? true,
-      silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: lost ? `silent since ${seen.xKind === "step" ? `step ${count(numberAt(stretchesOf(steps), last))}` : `${age(silent_s)} ago`}` : "no data" }] : [],
-      status: summary.rank?.status ?? null,
-      pid: summary.rank?.pid ?? null,
-      context_bytes: contextNow(data?.samples.whole() ?? NOTHING),
-      context: summary.rank ? deviceText(summary.rank) : devicesText(run),
-      summary: `Memory over ${seen.xKind === "step" ? "steps" : "time"}: ${whole?.isEmpty ? "no data yet" : `${this.page.verdict?.sentence ?? ""}`}`,
-    };
+    return sceneOf(this.page, view, this.drawnFinding);
   }
 
   /** Called by the page when anything changed, at most ten times a second. */
@@ -130,36 +132,25 @@ export class Overview {
     const data = session.rankData;
     const facts = data ? stepFacts(data, this.shownSteps(data), data.high(data.steps.recent.x[0] ?? -Infinity)) : null;
     this.facts = facts;
-    this.stats.show(summary, facts, run);
+    const drawn = this.drawnFinding;
+    this.stats.show(summary, facts, run, drawn && known(sinceStep(drawn)) && drawn.severity !== "info" ? (drawn.severity === "critical" ? "crit" : "warn") : null);
     if (data?.loaded) this.memory.showSteps(!data.steps.isEmpty);
     this.memory.changed();
     this.receipt.update();
-    this.findings.update(session.store.state.findings, { now_ns: this.page.app.clock.now_ns(), many: run.world_size > 1 });
+    this.findings.update();
+    this.placeCard();
+    if (this.pulses && this.memory.model?.evidence) {
+      this.pulses = false;
+      this.memory.timeline.evidence.pulse();
+    }
     this.showTodo(facts);
-    const more = [...turnings(run), ...phaseHappenings(session.phases.of(this.shownRank ?? session.firstRank))];
+    const more = [...turnings(run), ...findingHappenings(session.store.state.findings), ...phaseHappenings(session.phases.of(this.shownRank ?? session.firstRank))];
     showHappenings(this.eventsBody, happenings(session.store.state.events, session.store.state.commands, run.world_size, more), 8);
-  }
-
-  /**
-   * Where another process took over: along the axis of steps the first place that is not the old one's.
-   * @param {import("../messages.js").Run} run
-   * @param {MemoryView} view
-   * @param {import("../series.js").Table} steps
-   * @returns {import("../charts/timeline.js").Cut[]}
-   */
-  cuts(run, view, steps) {
-    const turns = turnsOf(run).filter((turn) => turn.kind === "restart" && (view.rank === null || turn.changes.some((one) => one.rank === view.rank)));
-    const stretches = stretchesOf(steps);
-    return turns.flatMap((turn) => {
-      const life = turn.changes.find((one) => one.rank === view.rank)?.after.life;
-      const x = view.xKind === "time" ? (turn.time_ns - run.started_ns) / 1e9 : stretches.find((one) => one.life === life)?.x;
-      return x === undefined ? [] : [{ x: view.xKind === "step" ? x - 0.5 : x, text: turnText(turn, run.world_size) }];
-    });
   }
 
   /** @param {import("../data/rank-data.js").RankData} data */
   shownSteps(data) {
-    const { view } = this.memory;
+    const view = this.memory.seen;
     const steps = data.steps.whole();
     const range = shownRange(view, view.xKind === "step" ? steps : data.samples.whole());
     const [x0, x1] = view.xKind === "step" ? range : [xAtTime(steps, range[0]), xAtTime(steps, range[1])];
@@ -174,7 +165,8 @@ export class Overview {
   showTodo(facts) {
     const cached = facts?.cached ?? null;
     const run = this.page.session.run;
-    this.todo.hidden = !known(cached) || cached < 2 ** 20 || run?.state !== "live" || this.page.summary?.rank?.state !== "live";
+    const isOffered = this.findings.shown?.remedies.some((remedy) => remedy.command?.startsWith("empty_cache"));
+    this.todo.hidden = isOffered || !known(cached) || cached < 2 ** 20 || run?.state !== "live" || this.page.summary?.rank?.state !== "live";
     if (this.todo.hidden || !facts || !known(cached)) return;
     const back = takenBack({ reserved: facts.reserved, returned: cached, activePeak: facts.activePeak });
     const text = `Returns ${sizeText(cached)} between steps${known(back) ? (back > 0 ? `; the next step takes at least ${sizeText(back)} back` : "") : ""}. Useful only if another process needs it now.`;
@@ -220,26 +212,3 @@ export class Overview {
   }
 }
 
-/**
- * What the driver counts to the process beyond what PyTorch holds, by the newest sample.
- * @param {import("../series.js").Table} samples
- */
-function contextNow({ columns }) {
-  const held = lastKnown(columns[DEVICE_PROCESS]);
-  const reserved = lastKnown(columns[RESERVED]);
-  return known(held) && known(reserved) ? Math.max(0, held - reserved) : null;
-}
-
-/** @param {import("../data/rank-matrix.js").RankMatrix | null} matrix */
-function matrixTimes(matrix) {
-  if (!matrix) return NOTHING;
-  const { t } = matrix.picture(240);
-  return { ...NOTHING, x: t, t };
-}
-
-/** @param {import("../series.js").Table} rows */
-function stepsPerSecond(rows) {
-  const end = rows.x.length - 1;
-  const from = Math.max(0, end - 50);
-  return end > from && rows.t[end] > rows.t[from] ? (rows.x[end] - rows.x[from]) / (rows.t[end] - rows.t[from]) : 1;
-}

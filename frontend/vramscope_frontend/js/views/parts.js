@@ -37,6 +37,15 @@ export class Segmented {
 
   /**
    * @param {V} value
+   * @param {boolean} hidden
+   */
+  hide(value, hidden) {
+    const button = this.buttons.get(value);
+    if (button) button.hidden = hidden;
+  }
+
+  /**
+   * @param {V} value
    * @param {string | null} reason null enables it
    */
   disable(value, reason) {

@@ -4,6 +4,7 @@ import { Heatmap } from "../charts/heatmap.js";
 import { readTokens } from "../charts/theme.js";
 import { RankPeaks } from "../data/rank-peaks.js";
 import { el, fillWhenChanged, setAttribute } from "../dom.js";
+import { findingTitle, presentFindings } from "../findings.js";
 import { clock, count, inUnit, known, percent, plural, sizeText, tableUnit } from "../format.js";
 import { compareRows, median as medianOf, mostAbove } from "../rank-compare.js";
 import { isGone, lastWords, restartedAt, restartsText } from "../restarts.js";
@@ -189,14 +190,16 @@ export class Ranks {
     const bad = rows.filter((row) => row.isOutlier || ["crit", "warn"].includes(headroomSeverity(row.free, row.limit) ?? "") || row.info.state !== "live");
     // Who is gone comes first: head-room of a process that is no more is only what it had.
     const shown = [...bad].sort((a, b) => Number(isGone(b.info)) - Number(isGone(a.info))).slice(0, 8);
+    const found = new Map(presentFindings(this.page.session.store.state.findings, this.page.session.run ?? { state: "live" }).filter((one) => one.ranks.length === 1).reverse().map((one) => [one.ranks[0], one]));
     const rest = rows.filter((row) => !shown.includes(row)).map((row) => row.free).filter(known);
     const unit = tableUnit(rows[0]?.limit);
-    fillWhenChanged(this.look, JSON.stringify(shown.map((row) => [row.rank, inUnit(row.free, unit), row.info.state])) + rest.length + "/" + this.peaks.version, () => {
+    fillWhenChanged(this.look, JSON.stringify(shown.map((row) => [row.rank, inUnit(row.free, unit), row.info.state, found.get(row.rank)?.summary])) + rest.length + "/" + this.peaks.version, () => {
       if (shown.length === 0) return [el("p", { class: "empty-line" }, `None: all ${rows.length} ranks are live, above 5 % of head-room and within 3 deviations of the median.`)];
       const lines = shown.map((row) => {
-        const severity = headroomSeverity(row.free, row.limit);
+        const finding = found.get(row.rank);
+        const severity = finding?.severity === "critical" ? "crit" : headroomSeverity(row.free, row.limit);
         const more = mostAbove(this.compareRows(row));
-        const why = row.info.state !== "live" ? lastWords(row.info) : more ? `${more.layer.name.split(/ and |, /)[0]} +${sizeText(more.change)}` : row.isOutlier ? "less than the others" : "little left";
+        const why = row.info.state !== "live" ? lastWords(row.info) : finding ? el("a", { href: `${this.page.pathOf("findings")}?finding=${finding.id}`, title: finding.summary }, findingTitle(finding)) : more ? `${more.layer.name.split(/ and |, /)[0]} +${sizeText(more.change)}` : row.isOutlier ? "less than the others" : "little left";
         return [el("span", { class: severity === "crit" ? "crit" : "warn" }, `${isGone(row.info) ? "✕" : "▲"} ${row.rank}`), `${row.info.host}:${row.info.local_rank}`, el("b", {}, sizeText(row.free)), why];
       });
       if (rest.length) lines.push([`${rest.length} others`, "", `${inUnit(Math.min(...rest), unit)} to ${inUnit(Math.max(...rest), unit)} ${unit.name}`, ""]);

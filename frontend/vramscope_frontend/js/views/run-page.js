@@ -4,15 +4,18 @@ import { Actions } from "../commands/actions.js";
 import { CommandDialog } from "../commands/dialog.js";
 import { RunSession } from "../data/run-session.js";
 import { byId, el, fill, fillWhenChanged } from "../dom.js";
-import { count, known } from "../format.js";
+import { accusedRanks, presentFindings } from "../findings.js";
+import { count, known, MIB } from "../format.js";
 import { pathOf } from "../router.js";
 import { pillOf, reasonNotToAct, silence_s } from "../run-state.js";
 import { summarize } from "../run-summary.js";
 import { verdictOf } from "../verdict.js";
 import { About } from "./about.js";
 import { Commands } from "./commands.js";
+import { FindingsPage } from "./findings-page.js";
 import { Overview } from "./overview.js";
 import { MemoryMap } from "./map.js";
+import { OomPage } from "./oom.js";
 import { failedPart } from "./parts.js";
 import { Ranks } from "./ranks.js";
 import { Snapshot } from "./snapshot.js";
@@ -38,6 +41,8 @@ const TICK_MS = 100;
 /** Ages tick even when nothing arrives. */
 const AGE_MS = 500;
 const SAY_AFTER_MS = 2000;
+/** Growth a step that is shown as 0.0. */
+const FLAT_BYTES = 0.05 * MIB;
 
 export class RunPage {
   /**
@@ -51,8 +56,9 @@ export class RunPage {
     this.verdictView = new VerdictView();
     this.actions = new Actions((name) => this.openCommand(name));
     this.problem = el("div", {});
+    this.trouble = el("div", {});
     this.content = el("div", {});
-    this.element = el("div", {}, this.verdictView.element, this.problem, this.content);
+    this.element = el("div", {}, this.verdictView.element, this.problem, this.trouble, this.content);
     /** @type {View | null} */
     this.view = null;
     /** @type {PageName} */
@@ -101,6 +107,20 @@ export class RunPage {
   }
 
   /** @param {string} id */
+  oomPath(id) {
+    return pathOf("oom", this.id, id);
+  }
+
+  /**
+   * Something that a reader asked for did not happen.
+   * @param {string} what
+   * @param {Error} error
+   */
+  showTrouble(what, error) {
+    fill(this.trouble, failedPart(what, error, () => this.trouble.replaceChildren()));
+  }
+
+  /** @param {string} id */
   snapshotPath(id) {
     return pathOf("snapshot", this.id, id);
   }
@@ -126,7 +146,7 @@ export class RunPage {
     const error = session.store.state.error;
     if (run) this.showView();
     const shown = this.view instanceof Overview ? this.view.shownRank : run && run.world_size > 1 ? null : 0;
-    this.summary = run ? summarize(run, shown, session.rankData, session.matrix) : null;
+    this.summary = run ? summarize(run, shown, session.rankData, session.matrix, accusedRanks(presentFindings(session.store.state.findings, run))) : null;
     const viewOnly = run ? this.viewOnly(run) : null;
     this.pill = pillOf({ run, link: app.link, now_ns: app.clock.now_ns(), monotonic_ms: performance.now(), rate_hz: this.summary?.rate_hz ?? null, mayControl: viewOnly === null });
     const note = this.view?.pillNote;
@@ -156,7 +176,7 @@ export class RunPage {
     if (!summary) return;
     const now_ns = app.clock.now_ns();
     const inFull = this.view instanceof Overview && this.view.shownRank !== null;
-    this.verdict = verdictOf({ run, pill: this.pill, limit_bytes: summary.limit.bytes, peak: summary.peak, worst: inFull ? null : summary.worst, firstStep: summary.firstStep, now_ns, silent_s: silence_s(run, now_ns), viewOnly, samplesLost: summary.samplesLost, isNamed: inFull && this.view instanceof Overview && this.view.memory.isNamed });
+    this.verdict = verdictOf({ run, pill: this.pill, limit_bytes: summary.limit.bytes, peak: summary.peak, worst: inFull ? null : summary.worst, firstStep: summary.firstStep, now_ns, silent_s: silence_s(run, now_ns), viewOnly, samplesLost: summary.samplesLost, isNamed: inFull && this.view instanceof Overview && this.view.memory.isNamed, ...this.found(run) });
     const back = this.view instanceof Overview ? this.view.lookingBack : null;
     document.title = `${run.name} · vramscope`;
     const verdict = (this.pill.state === "disconnected" ? null : this.view?.verdict) ?? this.verdict;
@@ -168,6 +188,17 @@ export class RunPage {
       const { recorded } = overview;
       fillWhenChanged(more, `${back.link}/${recorded?.id}`, () => [el("button", { class: "button link", type: "button", click: () => overview.memory.controls.followButton.click() }, back.link), " ", el("kbd", {}, "f"), recorded && " · ", recorded && el("a", { href: this.snapshotPath(recorded.id) }, `every allocation from step ${count(recorded.step)} on`)]);
     } else fillWhenChanged(more, "", () => []);
+  }
+
+  /**
+   * What the server found, and what the figures say of growth.
+   * @param {import("../messages.js").Run} run
+   */
+  found(run) {
+    const { judged, store } = this.session;
+    const growth = this.view instanceof Overview ? this.view.facts?.growth : null;
+    const isFlat = growth && Math.abs(growth.slope) <= Math.max(growth.error, FLAT_BYTES);
+    return { findings: presentFindings(store.state.findings, run), isJudged: judged !== null && (known(judged.judged_ns) || run.state !== "live"), flatSteps: isFlat ? growth.steps : null };
   }
 
   /** @param {import("../messages.js").Run} run */
@@ -184,7 +215,7 @@ export class RunPage {
     this.shown = wanted;
     const run = this.session.run;
     if (this.pageName !== "overview" && run) this.session.selectRank(run.world_size > 1 ? null : 0);
-    const views = { overview: Overview, ranks: Ranks, map: MemoryMap, snapshots: Snapshots, snapshot: Snapshot, commands: Commands, about: About };
+    const views = { overview: Overview, ranks: Ranks, findings: FindingsPage, oom: OomPage, map: MemoryMap, snapshots: Snapshots, snapshot: Snapshot, commands: Commands, about: About };
     const View = views[/** @type {keyof typeof views} */ (this.pageName)] ?? Overview;
     this.view = new View(this);
     fill(this.content, this.view.element);
@@ -197,20 +228,29 @@ export class RunPage {
     const commands = this.session.store.state.commands.filter((command) => !command.dry_run).length;
     const many = (run?.world_size ?? 1) > 1;
     const snapshots = this.session.snapshots?.length ?? null;
-    const page = this.pageName === "snapshot" ? "snapshots" : this.pageName;
-    fillWhenChanged(tabs, `${this.id}/${page}/${run?.world_size}/${commands}/${snapshots}`, () => {
-      const tab = (/** @type {PageName} */ name, /** @type {string} */ text, /** @type {number | null} */ amount) =>
-        el("a", { href: this.pathOf(name), "aria-current": page === name ? "page" : null }, text, known(amount) ? el("span", { class: "count" }, String(amount)) : null);
-      return [tab("overview", "Overview", null), many && tab("ranks", "Ranks", run?.world_size ?? null), tab("map", "Map", null), tab("snapshots", "Snapshots", snapshots), tab("commands", "Commands", commands), tab("about", "About", null), this.actions.element];
+    const isReport = this.pageName === "oom";
+    const page = this.pageName === "snapshot" || isReport ? "snapshots" : this.pageName;
+    const held = run ? presentFindings(this.session.store.state.findings, run) : [];
+    const critical = held.some((finding) => finding.severity === "critical");
+    // Of a run that died the report comes first.
+    const died = run?.state === "ended" ? this.session.ooms.find((one) => one.is_fatal && !one.linked_to) : undefined;
+    const isDied = isReport && this.snapshot === died?.id;
+    fillWhenChanged(tabs, `${this.id}/${page}/${isDied}/${run?.world_size}/${commands}/${snapshots}/${this.session.judged ? held.length : ""}${critical}/${died?.id}`, () => {
+      const tab = (/** @type {PageName} */ name, /** @type {string} */ text, /** @type {number | null} */ amount, isBad = false) =>
+        el("a", { href: this.pathOf(name), "aria-current": page === name && !isDied ? "page" : null }, text, known(amount) ? el("span", { class: isBad ? "count crit" : "count" }, String(amount)) : null);
+      return [died && el("a", { class: "died", href: this.oomPath(died.id), "aria-current": isDied ? "page" : null }, "Out of memory"), tab("overview", "Overview", null), many && tab("ranks", "Ranks", run?.world_size ?? null), tab("findings", "Findings", this.session.judged ? held.length : null, critical), tab("map", "Map", null), tab("snapshots", "Snapshots", snapshots), tab("commands", "Commands", commands), tab("about", "About", null), this.actions.element];
     });
   }
 
-  /** @param {string} name */
-  openCommand(name) {
+  /**
+   * @param {string} name
+   * @param {number} [wanted] the rank that it is meant for; else the one that is shown
+   */
+  openCommand(name, wanted) {
     const { run } = this.session.store.state;
     if (!run || !this.summary || document.querySelector("dialog[open]")) return;
     const overview = this.view instanceof Overview ? this.view : null;
-    const rank = run.world_size === 1 ? 0 : overview ? overview.shownRank : this.view instanceof Ranks ? this.view.actOn : null;
+    const rank = wanted ?? (run.world_size === 1 ? 0 : overview ? overview.shownRank : this.view instanceof Ranks ? this.view.actOn : null);
     new CommandDialog(name, { session: this.session, rank, activePeak: () => overview?.facts?.activePeak ?? null, limit_bytes: this.summary.limit.bytes, snapshotPath: (snapshot) => this.snapshotPath(snapshot) }).open();
   }
 }

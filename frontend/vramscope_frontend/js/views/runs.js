@@ -9,9 +9,10 @@ import { devicesText } from "../limits.js";
 import { pathOf } from "../router.js";
 import { headroomSeverity, pillOf } from "../run-state.js";
 import { matches, passes, runRow, sortRows } from "../runs-model.js";
-import { verdictOverRuns } from "../verdict.js";
+import { verdictOverRuns } from "../runs-verdict.js";
 import { openAttachDialog } from "./attach-dialog.js";
 import { failedPart, Segmented } from "./parts.js";
+import { richText } from "./rich-text.js";
 import { FirstStart } from "./runs-empty.js";
 import { VerdictView } from "./verdict.js";
 
@@ -45,14 +46,14 @@ export class Runs {
     this.filter = "all";
     this.closed = false;
     this.verdict = new VerdictView();
-    const query = el("input", { class: "filter", type: "search", placeholder: "Filter: name, user, script, host", "aria-label": "Filter the runs", autocomplete: "off" });
+    const query = el("input", { class: "filter", type: "search", placeholder: "Filter: name, user, script, host, file:line", "aria-label": "Filter the runs", autocomplete: "off" });
     query.value = app.router.place.view.get("q") ?? "";
     query.addEventListener("input", () => {
       app.router.note({ q: query.value || null });
       this.render();
     });
     this.query = query;
-    this.filters = new Segmented("State", [{ value: "all", text: "All" }, { value: "live", text: "Live" }, { value: "ended", text: "Ended" }, { value: "lost", text: "Lost" }], (filter) => {
+    this.filters = new Segmented("State", [{ value: "all", text: "All" }, { value: "live", text: "Live" }, { value: "found", text: "With findings" }, { value: "ended", text: "Ended" }, { value: "lost", text: "Lost" }], (filter) => {
       this.filter = filter;
       this.render();
     });
@@ -92,7 +93,7 @@ export class Runs {
   }
 
   table() {
-    const columns = [["pointer", "", 34], ["name", "Run", 176], ["state", "State", 76], ["says", "What it says", null], ["spark", "Trend", 150], ["number", "Used at peak, GiB", 178], ["number of", "Of", 62], ["number", "Left", 62], ["device", "Device", 150], ["number ranks-column", "Ranks", 60], ["number", "Step", 76], ["number duration", "Duration", 100]];
+    const columns = [["pointer", "", 34], ["name", "Run", 150], ["state", "State", 76], ["says", "What it says", null], ["spark", "Trend", 146], ["number", "Used at peak, GiB", 166], ["number of", "Of", 58], ["number", "Left", 56], ["number full-in", "Full in", 106], ["device", "Device", 112], ["number ranks-column", "Ranks", 54], ["number", "Step", 68], ["number duration", "Duration", 92]];
     return el("table", { class: "runs-table", "aria-label": "Runs" },
       el("thead", {}, el("tr", {}, ...columns.map(([name, text, width]) => {
         const head = el("th", { scope: "col", class: name }, text);
@@ -103,7 +104,7 @@ export class Runs {
 
   foot() {
     const keys = (/** @type {string[]} */ names, /** @type {string} */ text) => el("span", {}, ...names.map((name) => el("kbd", {}, name)), text);
-    return el("div", { class: "runs-foot" }, keys(["j", "k"], "move"), keys(["Enter"], "open"), keys(["/"], "filter"), el("span", {}, "Live first, then by severity, then by what is left"));
+    return el("div", { class: "runs-foot" }, keys(["j", "k"], "move"), keys(["Enter"], "open"), keys(["/"], "filter"), el("span", {}, "Live first, then by severity, then by time left"));
   }
 
   render() {
@@ -127,7 +128,7 @@ export class Runs {
     this.verdict.show(cut
       ? { severity: "quiet", key: "cut", sentence: "This page is cut off from its server; the jobs do not notice.", second: "The list below is the last that was received." }
       : verdictOverRuns(all));
-    for (const [filter, text] of /** @type {const} */ ([["all", "All"], ["live", "Live"], ["ended", "Ended"], ["lost", "Lost"]])) this.filters.label(filter, `${text} ${all.filter((row) => passes(row, filter)).length}`);
+    for (const [filter, text] of /** @type {const} */ ([["all", "All"], ["live", "Live"], ["found", "With findings"], ["ended", "Ended"], ["lost", "Lost"]])) this.filters.label(filter, `${text} ${all.filter((row) => passes(row, filter)).length}`);
     this.filters.choose(this.filter);
     this.rows = all.filter((row) => passes(row, this.filter) && matches(row, this.query.value.trim())).slice(0, MOST_ROWS);
     this.selected = Math.max(0, Math.min(this.rows.length - 1, this.selected));
@@ -142,7 +143,7 @@ export class Runs {
       this.body.dataset.key = keys;
       fill(this.body, ...this.rows.map((row) => this.emptyRow(row.run)));
     }
-    if (this.rows.length === 0) fill(this.body, el("tr", {}, el("td", {}), el("td", { colspan: 11, class: "empty-line" }, "No run matches this filter.")));
+    if (this.rows.length === 0) fill(this.body, el("tr", {}, el("td", {}), el("td", { colspan: 12, class: "empty-line" }, "No run matches this filter.")));
     this.rows.forEach((row, i) => this.showRow(/** @type {HTMLTableRowElement} */ (this.body.rows[i]), row, i === this.selected, now_ns));
   }
 
@@ -152,7 +153,7 @@ export class Runs {
     const link = el("a", { href: pathOf("overview", run.id), title: run.name }, run.name);
     return el("tr", { click: (/** @type {MouseEvent} */ event) => event.target instanceof Element && !event.target.closest("a") && open() },
       el("td", { class: "pointer" }), el("td", { class: "name" }, el("div", {}, link), el("small", {})), el("td", { class: "state" }, el("span", { class: "state-mark" }, el("span", { class: "dot" }), el("span", {}))),
-      el("td", { class: "says" }, el("span", { class: "glyph" }), el("span", {})), el("td", { class: "spark" }), el("td", { class: "number" }, el("span", { class: "usage" }, el("i", {})), el("span", {})), el("td", { class: "number ink2 of" }), el("td", { class: "number" }), el("td", { class: "device ink2" }), el("td", { class: "number ranks-column" }), el("td", { class: "number" }), el("td", { class: "number duration" }));
+      el("td", { class: "says" }, el("div", {}, el("span", { class: "glyph" }), el("span", {}))), el("td", { class: "spark" }), el("td", { class: "number" }, el("span", { class: "usage" }, el("i", {})), el("span", {})), el("td", { class: "number ink2 of" }), el("td", { class: "number" }), el("td", { class: "number full-in" }), el("td", { class: "device ink2" }), el("td", { class: "number ranks-column" }), el("td", { class: "number" }), el("td", { class: "number duration" }));
   }
 
   /**
@@ -169,10 +170,11 @@ export class Runs {
     setText(/** @type {Element} */ (cell(1).querySelector("small")), [day(run.started_ns, now_ns), run.user].filter(Boolean).join(" · "));
     setAttribute(/** @type {Element} */ (cell(2).firstElementChild), "data-shape", SHAPES[row.state]);
     setText(/** @type {Element} */ (cell(2).firstElementChild?.lastElementChild), row.state);
-    const [glyph, text] = [...cell(3).children];
+    const [glyph, text] = [.../** @type {Element} */ (cell(3).firstElementChild).children];
     setText(glyph, says.glyph);
     setAttribute(glyph, "class", `glyph ${says.severity === "crit" ? "crit" : says.severity === "warn" ? "warn" : "ink3"}`);
-    setText(text, says.text);
+    fillWhenChanged(/** @type {HTMLElement} */ (text), says.text, () => richText(says.text));
+    setAttribute(text, "title", says.text);
     setAttribute(text, "class", says.severity === "crit" || says.severity === "warn" ? "" : "ink2");
     const trend = this.trends.get(run.id);
     fillWhenChanged(cell(4), trend ? `${trend.fetched_ms}` : "none", () => [spark(trend?.values ?? [], row.limit, run.world_size > 1 ? `rank ${run.fullest_rank}` : "the run")]);
@@ -183,10 +185,12 @@ export class Runs {
     setText(cell(6), gib(row.limit));
     const critical = headroomSeverity(row.free, row.limit) === "crit";
     fillWhenChanged(cell(7), `${gib(row.free)}${critical}`, () => [el("b", { class: critical ? "crit" : null }, gib(row.free))]);
-    setText(cell(8), devicesText(run));
-    setText(cell(9), count(run.world_size));
-    setText(cell(10), count(run.step));
-    setText(cell(11), age(((run.ended_ns ?? (run.state === "live" ? now_ns : (run.last_seen_ns ?? run.started_ns))) - run.started_ns) / 1e9));
+    const isSoon = says.severity === "crit";
+    fillWhenChanged(cell(8), `${row.full_in}${isSoon}`, () => [row.full_in ? el("b", { class: isSoon ? "crit" : null }, row.full_in) : el("span", { class: "ink3" }, "–")]);
+    setText(cell(9), devicesText(run));
+    setText(cell(10), count(run.world_size));
+    setText(cell(11), count(run.step));
+    setText(cell(12), age(((run.ended_ns ?? (run.state === "live" ? now_ns : (run.last_seen_ns ?? run.started_ns))) - run.started_ns) / 1e9));
   }
 
   /** One trend at a time, the oldest first: a list of hundreds must not flood the server. */

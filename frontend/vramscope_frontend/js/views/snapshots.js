@@ -4,6 +4,7 @@ import { api } from "../api.js";
 import { el, fillWhenChanged } from "../dom.js";
 import { clockWithUtc, count, day, exactBytes, known, sizeText } from "../format.js";
 import { ageText, contentsText, nameOf, originText, stateText } from "../snapshots/snapshot-words.js";
+import { isAsked, outcomeText } from "../oom/oom-words.js";
 import { dataTable, failedPart, panel } from "./parts.js";
 
 /** @typedef {import("./run-page.js").RunPage} RunPage */
@@ -24,8 +25,11 @@ export class Snapshots {
         el("dt", {}, "A snapshot"), el("dd", {}, "What is live now, without who allocated it unless a history is being recorded. The job pauses at the end of a step while its blocks are read: about 0.3 ms for 1,000 blocks, 16 ms for 50,000."),
         el("dt", {}, "A recording"), el("dd", {}, "Every allocation of some steps with the line that made it, then a snapshot of it. Each allocation takes about 0.8 µs longer while it lasts, more with deep stacks."),
         el("dt", {}, "An upload"), el("dd", {}, "A file of torch.cuda.memory._dump_snapshot(), zipped or not. Nothing in it is executed.")));
-    this.element = el("div", { class: "rail one" }, panel("Snapshots", [el("div", { class: "controls" }, this.take, this.record, this.pick, this.file)], this.problem, this.body), panel("What they cost", [], this.costs));
+    this.ooms = el("div", { class: "body rank-list" });
+    this.oomPanel = panel("Out of memory", [el("span", { class: "context" }, "written at that moment, before the exception went its way")], this.ooms);
+    this.element = el("div", { class: "rail one" }, this.oomPanel, panel("Snapshots", [el("div", { class: "controls" }, this.take, this.record, this.pick, this.file)], this.problem, this.body), panel("What they cost", [], this.costs));
     void page.session.loadSnapshots();
+    void page.session.loadOoms();
   }
 
   close() {}
@@ -59,6 +63,7 @@ export class Snapshots {
 
   update() {
     const { page } = this;
+    this.showOoms();
     const { snapshots, snapshotsError: error } = page.session;
     const { actions } = page;
     for (const [button, name] of /** @type {const} */ ([[this.take, "snapshot"], [this.record, "history_start"]])) {
@@ -92,6 +97,19 @@ export class Snapshots {
       return [name, el("span", { title: `${clockWithUtc(info.taken_ns)}, ${ageText(info, now_ns)}` }, day(info.taken_ns, now_ns)), known(info.step) ? count(info.step) : "–", known(info.rank) ? String(info.rank) : "–", contentsText(info), el("span", { title: info.issued_by ? `by ${info.issued_by}` : "" }, originText(info)), el("span", { title: exactBytes(info.raw_bytes) }, sizeText(info.raw_bytes)), state === null ? "stored" : el("span", { class: info.state === "receiving" ? "" : "warn" }, state), actions];
     });
     return dataTable(["Snapshot", "Taken", ">Step", ">Rank", "Holds", "Origin", ">File", "State", ""], rows, "Snapshots of this run, newest first");
+  }
+
+  /** Reports of running out of memory; without any there is nothing to say here. */
+  showOoms() {
+    const { ooms, run } = this.page.session;
+    const many = (run?.world_size ?? 1) > 1;
+    const now_ns = this.page.app.clock.now_ns();
+    this.oomPanel.hidden = ooms.length === 0;
+    fillWhenChanged(this.ooms, JSON.stringify(ooms), () => [dataTable(["Report", "When", ">Step", ...(many ? [">Rank"] : []), ">Asked for", "Where", "What came of it", "Verdict"], ooms.map((row) => {
+      const asked = row.request_bytes ?? row.segment_bytes;
+      const isBad = row.is_fatal && !isAsked(row);
+      return [el("a", { href: this.page.oomPath(row.id) }, isAsked(row) ? "State of this rank" : "Out of memory"), el("span", { title: clockWithUtc(row.time_ns) }, day(row.time_ns, now_ns)), known(row.step) ? count(row.step) : "–", ...(many ? [String(row.rank)] : []), sizeText(asked), row.part || row.phase || "–", el("span", { class: isBad ? "crit" : null }, outcomeText(row)), row.summary ?? "–"];
+    }), "Times out of memory, newest first")]);
   }
 
   /**

@@ -57,9 +57,11 @@ export class Stats {
    * @param {Summary} summary
    * @param {StepFacts | null} facts null where all ranks are shown together
    * @param {Run} run
+   * @param {"crit" | "warn" | null} [growing] a finding says so
    */
-  show(summary, facts, run) {
+  show(summary, facts, run, growing = null) {
     this.showHeadroom(summary, facts);
+    this.growth.number.className = facts && growing ? growing : "";
     if (facts) this.showRank(facts);
     else this.showAll(summary, run);
     const lost = summary.samplesLost;

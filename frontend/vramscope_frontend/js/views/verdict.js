@@ -1,8 +1,9 @@
 // The sentence on top of a page. A screen reader hears it when it changes in kind, not with each
 // number.
 
-import { byId, el, setAttribute, setText } from "../dom.js";
+import { byId, el, fillWhenChanged, setAttribute, setText } from "../dom.js";
 import { severityGlyph } from "../glyphs.js";
+import { richText } from "./rich-text.js";
 
 /** @typedef {import("../verdict.js").Verdict} Verdict */
 
@@ -19,8 +20,8 @@ export class VerdictView {
 
   /** Grey bars in the place of text; nothing moves. After two seconds it says what it waits for. */
   showLoading(/** @type {string} */ waitingFor, second = "") {
-    setText(this.sentence, waitingFor || "Reading the run");
-    setText(this.second, second || "\u2003".repeat(24));
+    const texts = [waitingFor || "Reading the run", second || "\u2003".repeat(24)];
+    [this.sentence, this.second].forEach((element, i) => fillWhenChanged(element, texts[i], () => [texts[i]]));
     this.sentence.classList.toggle("bone", !waitingFor);
     this.second.classList.toggle("bone", !second);
     this.drawGlyph("quiet");
@@ -31,8 +32,10 @@ export class VerdictView {
     this.sentence.classList.remove("bone");
     this.second.classList.remove("bone");
     // A number stays with its unit when the line breaks.
-    setText(this.sentence, verdict.sentence.replace(/(\d) (GiB|MiB|KiB|bytes|s|min)\b/g, "$1\u00a0$2"));
-    setText(this.second, verdict.second);
+    const sentence = verdict.sentence.replace(/(\d) (GiB|MiB|KiB|bytes|s|min)\b/g, "$1\u00a0$2");
+    fillWhenChanged(this.sentence, sentence, () => richText(sentence));
+    fillWhenChanged(this.second, verdict.second, () => richText(verdict.second));
+    setAttribute(this.second, "title", verdict.more || null);
     setAttribute(this.element, "data-severity", verdict.severity);
     this.drawGlyph(verdict.severity);
     if (verdict.key !== this.key) {

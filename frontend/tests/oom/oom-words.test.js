@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { askingFrame, oomMarkdown, oomVerdict, outcomeText } from "../../vramscope_frontend/js/oom/oom-words.js";
+import { made } from "../findings/made-finding.js";
+import { madeAnswer } from "./made-report.js";
+
+test("what came of it", () => {
+  assert.equal(outcomeText(madeAnswer()), "ended the job");
+  assert.equal(outcomeText(madeAnswer({ is_fatal: false, recovered_step: 32 })), "recovered: step 32 ended after it");
+  assert.equal(outcomeText(madeAnswer({ is_fatal: false })), "not known what came of it");
+  assert.match(outcomeText(madeAnswer({ source: "asked" })), /did not run out/);
+});
+
+test("the sentence is the verdict's; without one it claims no more than is known", () => {
+  assert.equal(oomVerdict(madeAnswer({ finding: made({ severity: "warning", summary: "Out of memory.", detail: "More." }) }), 1).sentence, "Out of memory.");
+  assert.match(oomVerdict(madeAnswer(), 1).sentence, /^Out of memory at step 31: asked for 198 MiB; 97\.7 GiB were left on the device\.$/);
+  assert.match(oomVerdict(madeAnswer({ request_bytes: null }), 1).sentence, /how much was asked for is not known/);
+  const asked = oomVerdict(madeAnswer({ source: "asked", linked_to: "o2", rank: 3 }), 8);
+  assert.deepEqual([asked.severity, asked.sentence], ["info", "Rank 3 did not run out of memory: this is how it stood when another rank did."]);
+});
+
+test("who asked is a line of the program, not of a library", () => {
+  const frames = [{ file: "/x/site-packages/torch/nn/functional.py", line: 1 }, { file: "/home/ada/train.py", line: 30 }];
+  assert.equal(askingFrame(frames)?.line, 30);
+  assert.equal(askingFrame(frames.slice(0, 1))?.line, 1);
+  assert.equal(askingFrame([]), null);
+});
+
+test("Markdown holds the account, the remedies and the words of PyTorch", () => {
+  const text = oomMarkdown(madeAnswer({ finding: made({ remedies: [{ action: "halve the batch", why: "saves a third", predicted_bytes: null, fix: "batch = 4" }] }) }), { run: "gpt", world_size: 1, address: "http://x/oom/o1" });
+  for (const part of ["| free, in pieces | 421 MiB |", "| asked for | 198 MiB in one piece: 32.0 MiB too much |", "1. Halve the batch. Saves a third.", "CUDA out of memory.", "http://x/oom/o1"]) assert.ok(text.includes(part), part);
+});
