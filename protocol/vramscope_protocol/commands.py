@@ -91,7 +91,7 @@ class ExplainGrowthParams(Struct, forbid_unknown_fields=True):
     """Step ends that are compared."""
     every: Annotated[int, Meta(ge=1, le=1000)] = 1
     """Least number of steps between two of them."""
-    max_ms: Annotated[float, Meta(ge=10, le=5000)] = 250
+    max_ms: Annotated[float, Meta(ge=10, le=5000)] = 400
     """Longest time, in ms, that the search for holders may take at one step end."""
     max_steps: Annotated[int, Meta(ge=4, le=5000)] = 400
     """Give up waiting for growth after so many steps."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -22,10 +21,13 @@ from vramscope.holders.live_tensors import (
 )
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import holders_within
-from vramscope.holders.unreached import holders_above
+from vramscope.holders.time_box import TimeBox
+from vramscope.holders.unreached import Above
 
 _MOST_ABOVE: Final = 24
-"""Samples that the search upwards begins with."""
+"""Samples of all groups that the search upwards begins with, ..."""
+_LEAST_ABOVE: Final = 4
+"""... and of each group at least."""
 _MOST_GRAPHS: Final = 2
 _UNKNOWN: Final = HolderFound("unknown")
 
@@ -58,7 +60,7 @@ class GroupHolders:
     def __init__(self, storage: Storage, births: Mapping[int, int], limit_s: float) -> None:
         self._storage = storage
         self._births = births
-        self._deadline_s = time.perf_counter() + limit_s
+        self._box = TimeBox(limit_s)
         self._classes = TensorClasses()
         self._with_graph: list[int] = []
         self._with_gradient: list[int] = []
@@ -76,7 +78,7 @@ class GroupHolders:
         """
         samples = [sample_addresses(group) for group in groups]
         wanted = {address for each in samples for address in each}
-        reach = Reach(self._left_s())
+        reach = Reach(self._box.left_s)
         try:
             with looking():
                 reach.search(lambda value: self._sees(value, wanted))
@@ -139,32 +141,32 @@ class GroupHolders:
             each.found += len(of_group)
 
     def _look_upwards(self, reach: Reach, held: Sequence[Held]) -> None:
+        """Look for the missing samples among all objects, and at who refers to them."""
         group_of = {address: at for at, each in enumerate(held) for address in each.missing}
-        tensors = tensors_at(set(group_of), self._storage, self._deadline_s)
+        at_address = tensors_at(set(group_of), self._storage, self._box)
+        tensors: list[Any] = []
+        samples: list[tuple[int, int, int]] = []
         for at, each in enumerate(held):
-            mine: list[Any] = []
-            births: list[int] = []
-            for address in list(each.missing):
-                tensor = tensors.pop(address, None)
-                if tensor is not None and group_of[address] == at and len(mine) < _MOST_ABOVE:
-                    mine.append(tensor)
-                    births.append(each.missing.pop(address))
-            del address
-            tensor = None
-            if mine:
-                self._go_up(reach, each, mine, births)
-        tensors.clear()
-
-    def _go_up(self, reach: Reach, held: Held, tensors: list[Any], births: list[int]) -> None:
-        held.tensors = held.tensors or words_of(tensors)
-        held.found += len(tensors)
-        found, is_all = holders_above(reach, tensors, births, self._left_s())
-        held.holders += found.holders
-        held.garbage += len(found.garbage)
-        # Nothing in Python refers to them: they are what C++ holds.
-        held.found -= len(found.alone)
-        held.missing.update((-1 - place, births[place]) for place in found.alone)
-        if not is_all:
+            mine = [address for address in each.missing if address in at_address]
+            mine = mine[: max(_LEAST_ABOVE, _MOST_ABOVE // len(held))]
+            tensors += [at_address[address] for address in mine]
+            samples += [(at, address, each.missing.pop(address)) for address in mine]
+            each.found += len(mine)
+            each.tensors = each.tensors or words_of(at_address[address] for address in mine)
+        # Or what is to be judged would be alive by it.
+        at_address.clear()
+        above = Above(reach, tensors, [birth for _, _, birth in samples], self._box.left_s)
+        for at, each in enumerate(held):
+            mine = [place for place, sample in enumerate(samples) if sample[0] == at]
+            each.holders += above.holders(mine)
+            each.garbage += len(above.garbage.intersection(mine))
+            # Nothing in Python refers to these: they are what C++ holds.
+            for place in above.alone.intersection(mine):
+                _, address, birth = samples[place]
+                each.missing[address] = birth
+                each.found -= 1
+        above.clear()
+        if not above.is_complete:
             self.notes.append("the search upwards for holders was ended by its limits")
 
     def _numbers(self, reach: Reach, ids: Sequence[int]) -> list[int]:
@@ -173,9 +175,6 @@ class GroupHolders:
     def _birth_of(self, tensor: Any) -> int | None:
         place = self._storage(tensor)
         return None if place is None else self._births.get(place[0])
-
-    def _left_s(self) -> float:
-        return max(0.001, self._deadline_s - time.perf_counter())
 
 
 def name_missing(

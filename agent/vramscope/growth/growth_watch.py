@@ -25,6 +25,9 @@ _EXPLAINED: Final = 0.5
 """Part of what memory grew by that growing groups must make up, to be the explanation of it."""
 
 
+BY_NAME_NS: Final = 8_000_000
+"""What a search by the names of the job is expected to take."""
+MOST_WAIT_BY_NAME_NS: Final = 1_000_000_000
 UPWARDS_NS: Final = 100_000_000
 """What a search through all objects of the process is expected to take."""
 MOST_WAIT_NS: Final = 5_000_000_000
@@ -73,6 +76,7 @@ class GrowthWatch:
         self.is_on = True
         """Whether it goes on."""
         self._first_search: GroupHolders | None = None
+        self._seen_enough_ns: int | None = None
         self._searched_ns = 0
         self._shared = SharedStorages()
         self._shared.install()
@@ -103,9 +107,14 @@ class GrowthWatch:
             return self._search_again(step, allocated_bytes, now_ns)
         if may_look:
             self._look(step, allocated_bytes)
-            if self._has_seen_enough():
-                return self._search_first()
-        return self._search_first() if self._pace.is_over else None
+            if self._seen_enough_ns is None and self._has_seen_enough():
+                self._seen_enough_ns = now_ns
+        if self._seen_enough_ns is None:
+            return self._search_first() if self._pace.is_over else None
+        may_search = self._pace.may_take(BY_NAME_NS, now_ns)
+        if may_look and (may_search or now_ns - self._seen_enough_ns > MOST_WAIT_BY_NAME_NS):
+            return self._search_first()
+        return None
 
     def poll_on_agent_thread(self) -> Receipt | None:
         """Nothing finishes between two boundaries."""

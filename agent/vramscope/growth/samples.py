@@ -10,16 +10,19 @@ from vramscope.growth.groups import Group
 
 MOST_SAMPLES: Final = 12
 _NEAR_ENDS: Final = 3
+_ENOUGH: Final = 3
 
 
 def sample_addresses(group: Group, most: int = MOST_SAMPLES) -> dict[int, int]:
     """Addresses of blocks to be looked for, with the number of the time in which they came.
 
-    What came last may still be in use by the step that has just ended, and is taken last.
+    What came last may still be in use by the step that has just ended, and is left out if there is
+    enough of what came before.
     """
-    times = [(number, list(each)) for number, each in enumerate(group.addresses)]
-    times = [*times[:-1], times[-1]] if times else []
-    rows = zip_longest(*(_from_both_ends(each) for _, each in times))
+    times = group.addresses
+    if sum(map(len, times[:-1])) >= _ENOUGH:
+        times = times[:-1]
+    rows = zip_longest(*map(_from_both_ends, times))
     found: dict[int, int] = {}
     for row in rows:
         for number, address in enumerate(row):

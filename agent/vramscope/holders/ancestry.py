@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType, ModuleType
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 from vramscope.holders.classes import class_of
 from vramscope.holders.code_owner import Owner, owner_of
+from vramscope.holders.time_box import TimeBox
 
 MAX_OBJECTS: Final = 2_000
 MAX_WIDTH: Final = 64
@@ -41,7 +41,7 @@ class Ancestry:
         self, is_anchor: Callable[[Any], bool], limit_s: float, ours: Iterable[int] = ()
     ) -> None:
         self._is_anchor = is_anchor
-        self._deadline_s = time.perf_counter() + limit_s
+        self._box = TimeBox(limit_s)
         self._ours = set(ours)
         self.objects: dict[int, Any] = {}
         """By id; the only container of ours that refers to them between two questions."""
@@ -67,7 +67,7 @@ class Ancestry:
         self.parents.update((number, []) for number in self.objects)
         level = deque(self.objects)
         while level:
-            if time.perf_counter() > self._deadline_s or len(self.objects) > MAX_OBJECTS:
+            if self._box.is_over or len(self.objects) > MAX_OBJECTS:
                 self.is_complete = False
                 break
             now = [level.popleft() for _ in range(min(MAX_WIDTH, len(level)))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from vramscope.holders.reach import Root
@@ -32,17 +32,26 @@ class Cluster(NamedTuple):
     is_growing: bool | None
 
 
-def clusters(ways: Mapping[int, list[Way]], born: Mapping[int, int]) -> list[Cluster]:
+def clusters(
+    ways: Mapping[int, list[Way]],
+    born: Mapping[int, int],
+    above: Callable[[int], Collection[int]] = lambda number: (),
+) -> list[Cluster]:
     """Divide tensors among their containers, that with the most first.
 
     Args:
-        ways: of each tensor all that are known.
+        ways: of each tensor the short ones that are known.
         born: when each came, as a number that rises.
+        above: all that leads to a tensor. One that a variable holds besides counts for the
+            container, too, if that holds several.
     """
     left = dict(ways)
     found: list[Cluster] = []
     while left:
         cluster = _largest(left, born)
+        if len(cluster.members) > 1:
+            holder = cluster.way.path[cluster.container]
+            cluster.members.update(number for number in left if holder in above(number))
         found.append(cluster)
         for member in cluster.members:
             del left[member]

@@ -107,7 +107,8 @@ def _snapshot_address(frame: FrameType) -> int | None:
         if not start:
             return None
         words = _words(start, 6)  # function, globals, builtins, locals, code, frame object
-        is_known = (words[1], words[4], words[5]) == (module, code, id(frame))
+        # One that is over is no longer referred to.
+        is_known = (words[1], words[4]) == (module, code) and words[5] in (0, id(frame))
         return words[3] if is_known else None
     words = _words(id(frame), 8)  # three of the head, back, code, builtins, globals, locals
     return words[7] if (words[4], words[6]) == (code, module) else None

@@ -6,7 +6,6 @@ the tensors whose graphs it may belong to: by the number of nodes, which are wal
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from vramscope.holders.graphs import MAX_NODES, graph_nodes
 from vramscope.holders.holder import HolderFound
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import named_within, ways_within
+from vramscope.holders.time_box import TimeBox
 
 LIMIT_S: Final = 0.02
 MAX_TENSORS: Final = 200
@@ -58,15 +58,16 @@ def graph_holders(
         birth_of: when a tensor came, as a number that rises, where that is known.
         limit_s: how long to count.
     """
-    deadline_s = time.perf_counter() + limit_s
+    box = TimeBox(limit_s)
     nodes: dict[int, int] = {}
     for number in tensors[-MAX_TENSORS:]:
-        if time.perf_counter() > deadline_s:
+        if box.is_over:
             break
-        nodes[number] = graph_nodes(reach.objects[number], deadline_s)
+        nodes[number] = graph_nodes(reach.objects[number], box)
     born = {number: birth_of(reach.objects[number]) or 0 for number in nodes}
     found = Graphs()
-    for cluster in clusters({number: ways_within(reach, number) for number in nodes}, born):
+    ways = {number: ways_within(reach, number) for number in nodes}
+    for cluster in clusters(ways, born, reach.above):
         holder = named_within(reach, cluster)
         sizes = [nodes[member] for member in cluster.members]
         holder.kind = "autograd_graph"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
+
+from vramscope.holders.time_box import TimeBox
 
 MAX_NODES: Final = 20_000
 _TIME_EVERY: Final = 256
 
 
-def graph_nodes(tensor: Any, deadline_s: float, most: int = MAX_NODES) -> int:
+def graph_nodes(tensor: Any, box: TimeBox, most: int = MAX_NODES) -> int:
     """How many nodes the graph of a tensor has; 0 if it has none.
 
     Args:
         tensor: a plain one.
-        deadline_s: of ``time.perf_counter``: counts no further than until then.
+        box: counts no longer than it.
         most: or up to so many.
     """
     first = tensor.grad_fn
@@ -25,7 +26,7 @@ def graph_nodes(tensor: Any, deadline_s: float, most: int = MAX_NODES) -> int:
     seen: dict[int, Any] = {id(first): first}
     pending = [first]
     while pending and len(seen) < most:
-        if len(seen) % _TIME_EVERY == 0 and time.perf_counter() > deadline_s:
+        if len(seen) % _TIME_EVERY == 0 and box.is_over:
             break
         for node, _ in pending.pop().next_functions:
             if node is not None and id(node) not in seen:

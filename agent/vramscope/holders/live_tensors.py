@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, TypeAlias
+
+from vramscope.holders.time_box import TimeBox
 
 Storage: TypeAlias = Callable[[Any], "tuple[int, int] | None"]
 """Address and size of a tensor's storage on the device, ``None`` if it is not there."""
@@ -26,18 +27,19 @@ class TensorClasses:
     def is_plain(self, value: object) -> bool:
         """Whether an object is a dense tensor that is no wrapper around others."""
         kind: Any = type(value)
-        known = self._known.get(id(kind))
-        if known is None:
-            known = self._known[id(kind)] = (self._has_storage(kind), kind)
-        if not known[0]:
+        if not self.has_storage(kind):
             return False
         tensor: Any = value
         return tensor.layout is self._strided
 
-    def _has_storage(self, kind: Any) -> bool:
-        if not issubclass(kind, self._tensor):
-            return False
-        return kind.__torch_dispatch__ is self._tensor.__torch_dispatch__
+    def has_storage(self, kind: Any) -> bool:
+        """Whether a class is that of tensors, and no wrapper around others."""
+        known = self._known.get(id(kind))
+        if known is None:
+            is_tensor = issubclass(kind, self._tensor)
+            has = is_tensor and kind.__torch_dispatch__ is self._tensor.__torch_dispatch__
+            known = self._known[id(kind)] = (has, kind)
+        return known[0]
 
 
 @contextmanager
@@ -49,14 +51,29 @@ def looking() -> Generator[None]:
 
 def all_tensors() -> list[Any]:
     """Every plain tensor that the garbage collector knows of. To be dropped at once."""
-    classes = TensorClasses()
     objects = gc.get_objects()
     try:
         with looking():
-            return [each for each in objects if classes.is_plain(each)]
+            return _plain_tensors(objects, TensorClasses())
     finally:
         # It is among the objects itself: they would all be held until the next collection.
         objects.clear()
+
+
+def _plain_tensors(objects: list[Any], classes: TensorClasses) -> list[Any]:
+    """By the classes first: there are few beside hundreds of thousands of objects."""
+    kinds = list(map(type, objects))
+    # By id: a class may refuse to be hashed. All of them live, since their objects do.
+    of_tensors = {
+        id(kind)
+        for kind in {id(kind): kind for kind in kinds}.values()
+        if classes.has_storage(kind)
+    }
+    return [
+        each
+        for each, kind in zip(objects, kinds, strict=True)
+        if id(kind) in of_tensors and classes.is_plain(each)
+    ]
 
 
 def largest_tensors(storage: Storage, count: int = 10) -> list[Any]:
@@ -92,7 +109,7 @@ def words_of(tensors: Iterable[Any], limit: int = 4) -> list[str]:
     return sorted(counts, key=lambda words: -counts[words])[:limit]
 
 
-def tensors_at(addresses: set[int], storage: Storage, deadline_s: float) -> dict[int, Any]:
+def tensors_at(addresses: set[int], storage: Storage, box: TimeBox) -> dict[int, Any]:
     """Tensors whose storages begin at addresses, one for each. To be dropped at once.
 
     The youngest objects are looked at first: what has just come is among them.
@@ -100,16 +117,16 @@ def tensors_at(addresses: set[int], storage: Storage, deadline_s: float) -> dict
     Args:
         addresses: of storages.
         storage: finds a tensor's storage on the device.
-        deadline_s: of ``time.perf_counter``: older objects are not looked at after it.
+        box: older objects are not looked at after it.
     """
     classes = TensorClasses()
     found: dict[int, Any] = {}
     for age in (0, 1, 2):
-        if len(found) == len(addresses) or time.perf_counter() > deadline_s:
+        if len(found) == len(addresses) or box.is_over:
             break
         objects = gc.get_objects(generation=age)
         try:
-            for tensor in filter(classes.is_plain, objects):
+            for tensor in _plain_tensors(objects, classes):
                 place = storage(tensor)
                 if place is not None and place[0] in addresses:
                     found.setdefault(place[0], tensor)

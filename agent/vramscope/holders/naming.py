@@ -41,7 +41,12 @@ def name_way(
         chain.append(size)
     # Which place of many one of them has says nothing of the others.
     below = container + 1 if size and tensors > 1 else container
+    if is_lru_cache(way[container]) and class_of(way[container + 1]) is tuple:
+        below += 1  # the tuple of the arguments that it is kept under
     chain += _steps(way, max(start, below), len(way) - 1)
+    failed = _failed_frame(way[container:])
+    if failed is not None:
+        kind, frame = "exception", failed
     return HolderFound(kind, _shortened([each for each in chain if each]), frame, tensors)
 
 
@@ -112,10 +117,6 @@ def _special(way: Sequence[Any], container: int) -> tuple[int, Kind, str, Source
             return position, "lru_cache", name, _defined(function)
         if is_loader(holder):
             return position, "data_loader", class_name(holder), None
-        if issubclass(type(holder), (TracebackType, BaseException)) or (
-            issubclass(type(holder), FrameType)
-        ):
-            return _exception(way, position)
         if position and _is_hooks(way[: position + 1]):
             functions = [each for each in way[position:] if type(each) is FunctionType]
             owner = class_name(way[position - 1] if has_attributes(way[position - 1]) else way[0])
@@ -124,19 +125,15 @@ def _special(way: Sequence[Any], container: int) -> tuple[int, Kind, str, Source
     return None
 
 
-def _exception(
-    way: Sequence[Any], position: int
-) -> tuple[int, Kind, str, SourceLine | None] | None:
-    """From the exception, else from its innermost frame, down."""
-    first = position
-    while first and issubclass(type(way[first - 1]), (TracebackType, FrameType, BaseException)):
-        first -= 1
-    frames = [each for each in way[first:] if type(each) is FrameType]
-    line = None
-    if frames:
-        code = frames[-1].f_code
-        line = SourceLine(code.co_filename, frames[-1].f_lineno or 0, code.co_name)
-    return position, "exception", class_name(way[first]), line
+def _failed_frame(way: Sequence[Any]) -> SourceLine | None:
+    """Where the frame stopped that an exception keeps, and by which a tensor is held."""
+    frames = [each for each in way if class_of(each) is FrameType]
+    if not frames or not any(
+        issubclass(class_of(each), (TracebackType, BaseException)) for each in way
+    ):
+        return None
+    code = frames[-1].f_code
+    return SourceLine(code.co_filename, frames[-1].f_lineno or 0, code.co_name)
 
 
 def _is_hooks(way: Sequence[Any]) -> bool:
@@ -168,8 +165,12 @@ def _steps(way: Sequence[Any], start: int, end: int) -> list[str]:
     pieces: list[str] = []
     for position in range(start, end):
         holder, held = way[position], way[position + 1]
-        if has_attributes(holder):
+        if issubclass(class_of(holder), BaseException):
+            pieces.append(class_name(holder))
+        elif has_attributes(holder):
             pieces += _attribute_pieces(way, position)
+        elif issubclass(class_of(holder), FrameType):
+            pieces += [f"frame {holder.f_code.co_name}", step_words(holder, held)]
         elif issubclass(class_of(holder), MethodType):
             pieces.append(f"method {holder.__func__.__qualname__}")
         elif issubclass(class_of(holder), FunctionType):

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
@@ -21,12 +20,14 @@ from vramscope.holders.classes import PLAIN_DICT, class_of
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.frame_locals import is_function, live_frames, locals_of
 from vramscope.holders.holder import SourceLine
+from vramscope.holders.time_box import TimeBox
 
 MAX_OBJECTS: Final = 200_000
 _NEWEST: Final = 4_000
 """Of a long container so many of its newest members are looked into, ..."""
 _OLDEST: Final = 200
 """... and so many of the oldest."""
+MAX_ABOVE: Final = 500
 _TIME_EVERY: Final = 256
 _NOT_ENTERED: Final = (ModuleType, CodeType, BuiltinFunctionType)
 
@@ -50,14 +51,14 @@ class Reach:
     """
 
     def __init__(self, limit_s: float, max_objects: int = MAX_OBJECTS) -> None:
-        self._deadline_s = time.perf_counter() + limit_s
+        self._box = TimeBox(limit_s)
         self._max_objects = max_objects
         self.objects: list[Any] = []
         self.parents: list[int] = []
         """Number of the object that it was reached from; negative: a root, -1 - its number."""
         self.roots: list[Root] = []
         self.also: dict[int, list[int]] = {}
-        """Further objects from which a wanted one is reached."""
+        """Further objects from which one is reached."""
         self.number_of: dict[int, int] = {}
         """By the id of the object."""
         self.is_complete = True
@@ -81,7 +82,7 @@ class Reach:
         self._add_roots()
         position = 0
         while position < len(self.objects):
-            if position % _TIME_EVERY == 0 and time.perf_counter() > self._deadline_s:
+            if position % _TIME_EVERY == 0 and self._box.is_over:
                 self.is_complete = False
                 return
             if len(self.objects) >= self._max_objects:
@@ -105,6 +106,18 @@ class Reach:
         path.reverse()
         return path
 
+    def above(self, number: int, most: int = MAX_ABOVE) -> set[int]:
+        """Numbers of objects that lead to one in any way, as far as the nearest so many."""
+        found: set[int] = set()
+        pending = deque([number])
+        while pending and len(found) < most:
+            at = pending.popleft()
+            for parent in (self.parents[at], *self.also.get(at, ())):
+                if parent >= 0 and parent not in found:
+                    found.add(parent)
+                    pending.append(parent)
+        return found
+
     def root_of(self, path: list[int], parent: int | None = None) -> Root:
         """The name that a path begins with."""
         first = self.parents[path[0]] if parent is None or len(path) > 1 else parent
@@ -126,9 +139,8 @@ class Reach:
                     self._add_globals(frame.f_globals, _line_of(frame))
         finally:
             frames.clear()
-        for module in list(sys.modules.values()):
-            if type(module) is ModuleType and _is_users(module):
-                self._add_globals(vars(module), None)
+        for module in _users_modules():
+            self._add_globals(vars(module), None)
 
     def _add_locals(self, frame: FrameType) -> None:
         variables = locals_of(frame)
@@ -162,7 +174,7 @@ class Reach:
             if self._is_wanted(value):
                 self._wanted.add(key)
                 self.found.append(number)
-        elif key in self._wanted:
+        elif parent >= 0 or key in self._wanted:
             self.also.setdefault(known, []).append(parent)
 
     def _enter(self, number: int) -> None:
@@ -208,6 +220,23 @@ _LEAVES: Final = frozenset({str, int, float, bool, complex, bytes, bytearray, ty
 
 def _is_leaf(value: Any) -> bool:
     return type(value) in _LEAVES or not gc.is_tracked(value)
+
+
+def _users_modules() -> list[ModuleType]:
+    """Modules with code of the user: told by the package, of which there are few."""
+    packages: dict[str, bool] = {}
+    found: list[ModuleType] = []
+    for name, module in list(sys.modules.items()):
+        top = name.partition(".")[0]
+        is_users = packages.get(top)
+        if is_users is None:
+            package = sys.modules.get(top)
+            # One without a file, as of a folder without __init__, does not say whose it is.
+            says = type(package) is ModuleType and vars(package).get("__file__") is not None
+            is_users = packages[top] = not says or _is_users(cast("ModuleType", package))
+        if is_users and type(module) is ModuleType and _is_users(module):
+            found.append(module)
+    return found
 
 
 def _is_users(module: ModuleType) -> bool:

@@ -12,6 +12,7 @@ from vramscope.holders.naming import name_way
 from vramscope.holders.reach import Reach
 
 LIMIT_S: Final = 0.25
+_MAX_WAYS: Final = 20
 
 
 def holders_of(
@@ -46,14 +47,14 @@ def holders_within(reach: Reach, born: Mapping[int, int]) -> list[HolderFound]:
         born: when each of the tensors came, by their numbers.
     """
     ways = {number: ways_within(reach, number) for number in born}
-    return [named_within(reach, cluster) for cluster in clusters(ways, born)]
+    return [named_within(reach, cluster) for cluster in clusters(ways, born, reach.above)]
 
 
 def ways_within(reach: Reach, number: int) -> list[Way]:
     """All ways by which an object was reached."""
     first = reach.path_to(number)
     ways = [Way(first, reach.root_of(first))]
-    for parent in reach.also.get(number, ()):
+    for parent in reach.also.get(number, ())[:_MAX_WAYS]:
         if parent != reach.parents[number]:
             path = reach.path_to(number, parent)
             ways.append(Way(path, reach.root_of(path, parent)))

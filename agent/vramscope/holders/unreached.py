@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from types import GeneratorType, ModuleType
 from typing import Any, Final
 
-from msgspec import Struct, field
-
 from vramscope.holders.ancestry import Ancestry
 from vramscope.holders.classes import attributes_of, class_name, class_of
 from vramscope.holders.clusters import Cluster, Way, clusters
@@ -20,69 +18,81 @@ from vramscope.holders.search import ways_within
 _MAX_CIRCLES: Final = 3
 
 
-class Unreached(Struct):
-    """What is known of such tensors.
+class Above:
+    """What is above some tensors. Held until :meth:`clear`, before the job goes on.
 
     Args:
-        holders: of those that something holds, and of the garbage.
-        alone: numbers of those that nothing in Python refers to.
-        garbage: numbers of those that only the collector will free.
-    """
-
-    holders: list[HolderFound] = field(default_factory=list[HolderFound])
-    alone: list[int] = field(default_factory=list[int])
-    garbage: list[int] = field(default_factory=list[int])
-
-
-def holders_above(
-    reach: Reach, tensors: list[Any], births: Sequence[int], limit_s: float
-) -> tuple[Unreached, bool]:
-    """Go up from tensors, and say what is there; and whether that is all.
-
-    Args:
-        reach: what names lead to; it ends the search where it meets it.
+        reach: what names lead to; the search ends where it meets it.
         tensors: some of them. The list is emptied.
         births: when each came, as a number that rises.
         limit_s: how long to look.
     """
-    born = {id(tensor): birth for tensor, birth in zip(tensors, births, strict=True)}
-    places = {id(tensor): place for place, tensor in enumerate(tensors)}
-    ancestry = Ancestry(lambda value: id(value) in reach.number_of, limit_s, [id(reach.objects)])
-    try:
-        ancestry.search(tensors)
-        return _told(ancestry, reach, born, places), ancestry.is_complete
-    finally:
-        ancestry.clear()
 
+    def __init__(
+        self, reach: Reach, tensors: list[Any], births: Sequence[int], limit_s: float
+    ) -> None:
+        self._reach = reach
+        self._ids = list(map(id, tensors))
+        self._births = births
+        self._ancestry = Ancestry(
+            lambda value: id(value) in reach.number_of, limit_s, [id(reach.objects)]
+        )
+        self._ancestry.search(tensors)
+        # Of both searches, by the ids of the objects.
+        self._objects: dict[int, Any] = dict(self._ancestry.objects)
+        self.is_complete = self._ancestry.is_complete
+        """Whether it was not stopped early."""
+        self.alone = {
+            place for place, number in enumerate(self._ids) if not self._ancestry.parents[number]
+        }
+        """Places of those that nothing in Python refers to."""
+        self.garbage = {
+            place for place, number in enumerate(self._ids) if number in self._ancestry.garbage
+        }
+        """Places of those that only the collector will free."""
 
-def _told(
-    ancestry: Ancestry, reach: Reach, born: Mapping[int, int], places: Mapping[int, int]
-) -> Unreached:
-    found = Unreached()
-    ways: dict[int, list[Way]] = {}
-    # The paths of both searches by one kind of number: the ids of the objects.
-    objects = dict(ancestry.objects)
-    circles: dict[tuple[str, ...], HolderFound] = {}
-    for number in born:
-        target = objects[number]
-        if number in ancestry.garbage:
-            found.garbage.append(places[number])
-            words = circle_words(ancestry.circle_above(target), ancestry.way_down(target))
-            holder = circles.setdefault(tuple(words), HolderFound("garbage", words))
-            holder.tensors += 1
-            continue
-        way = ancestry.way_to(target)
-        if len(way) < 2:
-            found.alone.append(places[number])
-            continue
-        objects.update((id(each), each) for each in way)
-        ways[number] = _ways(reach, way, objects)
-        del way, target
-    for cluster in clusters(ways, born):
-        found.holders.append(_named(cluster, objects))
-    found.holders += sorted(circles.values(), key=lambda each: -each.tensors)[:_MAX_CIRCLES]
-    objects.clear()
-    return found
+    def holders(self, places: Sequence[int]) -> list[HolderFound]:
+        """What holds some of the tensors.
+
+        Args:
+            places: of these in the list.
+        """
+        ways: dict[int, list[Way]] = {}
+        circles: dict[tuple[str, ...], HolderFound] = {}
+        unknown = 0
+        for place in places:
+            number = self._ids[place]
+            if place in self.garbage:
+                words = self._circle_words(number)
+                holder = circles.setdefault(tuple(words), HolderFound("garbage", words))
+                holder.tensors += 1
+            elif place not in self.alone:
+                way = self._ancestry.way_to(self._objects[number])
+                # Where the search was stopped, something above may hold what seems alive by itself.
+                if way and (self.is_complete or id(way[0]) in self._ancestry.anchors):
+                    ways[number] = _ways(self._reach, way, self._objects)
+                else:
+                    unknown += 1
+        born = {number: self._births[self._ids.index(number)] for number in ways}
+        found = [_named(cluster, self._objects) for cluster in clusters(ways, born)]
+        found += sorted(circles.values(), key=lambda each: -each.tensors)[:_MAX_CIRCLES]
+        if unknown:
+            found.append(HolderFound("unknown", tensors=unknown))
+        return found
+
+    def clear(self) -> None:
+        """Hold nothing any more."""
+        self._objects.clear()
+        self._ancestry.clear()
+
+    def _circle_words(self, number: int) -> list[str]:
+        target = self._objects[number]
+        circle, way = self._ancestry.circle_above(target), self._ancestry.way_down(target)
+        if class_of(circle[0]) is dict and attributes_of(circle[-1]) is circle[0]:
+            # Begin with the object, not with the dictionary of its attributes.
+            circle = [circle[-1], *circle[:-1]]
+            way = [circle[0], *way]
+        return circle_words(circle, way)
 
 
 def _ways(reach: Reach, way: list[Any], objects: dict[int, Any]) -> list[Way]:
