@@ -27,15 +27,14 @@ def across_ranks(found: Sequence[Found]) -> list[Found]:
     """
     groups: dict[tuple[str, str, str], list[Found]] = {}
     apart: list[Found] = []
-    for each in found:
+    for each in _without_suspected_twins(found):
         finding = each.finding
-        if finding.kind in ALONE or len(finding.ranks) != 1:
+        if finding.kind in ALONE or not finding.ranks:
             apart.append(each)
         else:
             key = (finding.kind, finding.subject, finding.stage)
             groups.setdefault(key, []).append(each)
-    merged = [_merged(group) for group in groups.values()]
-    return [*_without_suspected_twins(merged), *apart]
+    return [*(_merged(group) for group in groups.values()), *apart]
 
 
 def _merged(group: list[Found]) -> Found:
@@ -46,7 +45,7 @@ def _merged(group: list[Found]) -> Found:
     return Found(worst.judge, replace(worst.finding, ranks=tuple(ranks)))
 
 
-def _without_suspected_twins(found: list[Found]) -> list[Found]:
+def _without_suspected_twins(found: Sequence[Found]) -> list[Found]:
     told = [each for each in found if _is_growth(each) and each.finding.stage == "confirmed"]
     kept: list[Found] = []
     absorbed: dict[int, set[int]] = {}

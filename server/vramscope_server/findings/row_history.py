@@ -24,6 +24,7 @@ MAX_WAITING: Final = 4096
 """Batches that wait until somebody asks; beyond it the oldest are lost. A run that is judged does
 not come near it."""
 
+_MOST: Final = 1 << 60
 _NOT_JUDGED: Final = ("agent.", "device.power", "device.temperature", "device.utilization")
 
 Column = NDArray[Any]
@@ -119,6 +120,7 @@ class RowHistory:
             column = rows.column(name)
             if column is None or not is_judged(name):
                 continue
+            column = _possible(column) if name != TIME_NS else column
             kept = self._columns.get(name)
             if kept is None:
                 if len(self._columns) >= MAX_COLUMNS:
@@ -180,6 +182,16 @@ def _first_of_each(level: Column, group: Column, order: Column) -> Column:
 def is_judged(name: str) -> bool:
     """Whether a column is kept for the judges."""
     return not name.startswith(_NOT_JUDGED)
+
+
+def _possible(column: Column) -> Column:
+    """The column with what no count and no size can be as unknown: whoever sent it, a judge that
+    computes with it must not stumble."""
+    is_float = column.dtype.kind == "f"
+    is_possible = (column <= _MOST) & (column >= -_MOST)
+    if is_possible.all():
+        return column
+    return np.where(is_possible, column, np.nan if is_float else UNKNOWN)
 
 
 def _wide(column: Column) -> Column:
