@@ -16,12 +16,14 @@ from vramscope_analysis.diagnosis.oom_causes import Cause, causes_of, held_by
 from vramscope_analysis.diagnosis.oom_remedies import remedies_of
 from vramscope_analysis.diagnosis.oom_words import detail_of, summary_of
 from vramscope_analysis.diagnosis.settings_advice import refuted
+from vramscope_analysis.diagnosis.words import count_text, size_text
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 
 KIND: Final = "oom"
 _MOST_NAMED: Final = 8
+_MOST_PINS: Final = 3
 
 
 def oom(rank: RankEvidence) -> list[Finding]:
@@ -125,13 +127,27 @@ def _culprits(case: OomCase, cause: Cause) -> tuple[Culprit, ...]:
 
 
 def _lasting(case: OomCase) -> list[Culprit]:
-    """Tensors that are no part of the model and that somebody holds: they may lie in the way."""
-    named = [
-        tensor
-        for tensor in case.report.largest
-        if not tensor.get("category") and isinstance(tensor.get("holder"), dict)
-    ]
-    return [_holder(tensor) for tensor in named[:_MOST_NAMED]]
+    """What lies in the segments with the free pieces: live blocks, the largest sizes first.
+
+    A tensor that has the size of such a block and is no part of the model is named with its holder.
+    """
+    culprits = []
+    for row in case.report.free_blocks:
+        pinned = row.get("pinned_by")
+        for block in pinned if isinstance(pinned, list) and row.get("pool") == "large" else ():
+            size, count = block.get("requested_bytes"), block.get("count")
+            if not isinstance(size, int) or not isinstance(count, int):
+                continue
+            same = [t for t in case.report.largest if t.get("bytes") == size]
+            named = next((t for t in same if not t.get("category") and t.get("held_by")), None)
+            words = f"{count_text(count, 'block')} of {size_text(size)}"
+            culprit = _holder(named or {})
+            tensors = (f"{words}: {named['tensor']}",) if named else (words,)
+            total = block.get("bytes")
+            culprits.append(
+                replace(culprit, bytes=total if isinstance(total, int) else None, tensors=tensors)
+            )
+    return culprits[:_MOST_PINS]
 
 
 def _holder(tensor: Any) -> Culprit:
@@ -178,6 +194,7 @@ def _evidence(case: OomCase, causes: list[Cause]) -> dict[str, Any]:
         "activations_bytes": case.scaling_bytes,
         "usual_peak_bytes": demand.usual_peak_bytes,
         "highest_peak_bytes": demand.highest_peak_bytes,
+        "lowest_peak_bytes": demand.lowest_peak_bytes,
         "slope_bytes_per_step": growing.per_step if growing else None,
         "kept_bytes": demand.kept.bytes if demand.kept else None,
         "batch_size": demand.batch,

@@ -196,23 +196,24 @@ def _first_step_state(case: OomCase) -> Cause | None:
 
 
 def _fragmentation(case: OomCase) -> Cause | None:
-    shortage = case.shortage
+    """Enough was free, no piece of it was large enough, and the step needed no more than others.
+
+    Where needs grow from step to step, pieces put together would only have put it off.
+    """
+    shortage, growing = case.shortage, case.demand.growing
     if not shortage.fits_in_pieces:
         return None
-    needed, highest = shortage.needed_bytes, case.demand.highest_peak_bytes
-    if needed is None or highest is None:
-        return Cause("fragmentation", 0.6, shortage.pieces_bytes)
-    if needed <= _SAME * highest:
-        return Cause("fragmentation", 0.9, shortage.pieces_bytes)
-    growing = case.demand.growing
     if growing is not None and growing.per_step > 0:
         spare = (shortage.pieces_bytes or 0) + (shortage.room_bytes or 0)
         left = (spare - (shortage.request_bytes or 0)) / growing.per_step
         if left < _STEPS_LEFT:
             return None
-    if _moving_ratio(case) > _SPIKE:
+    ratio = moving_ratio(case)
+    if ratio is None:
+        return Cause("fragmentation", 0.6, shortage.pieces_bytes)
+    if ratio > _SPIKE:
         return None
-    return Cause("fragmentation", 0.7, shortage.pieces_bytes)
+    return Cause("fragmentation", 0.9 if ratio <= _SAME else 0.7, shortage.pieces_bytes)
 
 
 # ----------------------------------------------------------------------------- this step needs more
@@ -234,9 +235,9 @@ def _growing_demand(case: OomCase) -> Cause | None:
 
 
 def _spike(case: OomCase) -> Cause | None:
-    ratio = _moving_ratio(case)
+    ratio = moving_ratio(case)
     needed, highest = case.shortage.needed_bytes, case.demand.highest_peak_bytes
-    if needed is None or highest is None or ratio <= _SPIKE:
+    if needed is None or highest is None or ratio is None or ratio <= _SPIKE:
         return None
     return Cause("spike", 0.85 if ratio > 1.5 else 0.7, needed - highest)
 
@@ -277,13 +278,12 @@ def _explains(case: OomCase, size: int) -> bool:
     return size > 0 and (missing is None or size >= missing)
 
 
-def _moving_ratio(case: OomCase) -> float:
+def moving_ratio(case: OomCase) -> float | None:
     """What this step had needed so far beyond the constant part, against the most before."""
-    moving, constant = case.moving_bytes, case.demand.constant_bytes
-    highest = case.demand.highest_peak_bytes
-    if moving is None or constant is None or highest is None or highest <= constant:
-        return 0.0
-    return moving / (highest - constant)
+    moving, highest = case.moving_bytes, case.demand.highest_moving_bytes
+    if moving is None or not highest:
+        return None
+    return moving / highest
 
 
 def _risen(samples: Rows, name: str) -> int | None:

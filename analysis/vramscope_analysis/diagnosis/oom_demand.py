@@ -24,6 +24,8 @@ _WARM_UP_STEPS: Final = 3
 """The first steps make the optimizer's state, workspaces and gradients."""
 _LEAST_STEPS: Final = 5
 """Fewer steps after that show no trend."""
+_TRAINING_PHASES: Final = (0, 3)
+"""Codes of the phases train and data_wait."""
 _RECENT: Final = 64
 _RISING: Final = 0.8
 """Share of pairs of steps in which the later one needs more, from which on it is a trend."""
@@ -58,9 +60,13 @@ class Demand:
         steps: how many ended in this process; 0 is none.
         floor_bytes: allocated at the end of the last one.
         constant_bytes: of that, what is there at the peak of a step as well.
-        gradients_bytes: gradients at the end of the last step.
-        usual_peak_bytes, highest_peak_bytes: median and highest peak of the last steps.
+        gradients_bytes: gradients at the end of the last step; before the first, as many as
+            there can be.
+        has_gradients: whether they had been made.
+        usual_peak_bytes, highest_peak_bytes: median and highest peak of the last steps; those in
+            which something else than training went on do not count.
         lowest_peak_bytes: the lowest of them.
+        highest_moving_bytes: the most that one of them had beyond its constant part.
         kept: growth of the floors; None is none.
         growing: steady growth of what peaks have beyond the floors; None is none.
         batch: samples of a step as the job's framework or its user said.
@@ -70,9 +76,11 @@ class Demand:
     floor_bytes: int | None = None
     constant_bytes: int | None = None
     gradients_bytes: int | None = None
+    has_gradients: bool = True
     usual_peak_bytes: int | None = None
     highest_peak_bytes: int | None = None
     lowest_peak_bytes: int | None = None
+    highest_moving_bytes: int | None = None
     kept: Growth | None = None
     growing: Growth | None = None
     batch: int | None = None
@@ -84,11 +92,16 @@ class Demand:
         if not len(rows):
             return cls(steps=max(report.step or 0, 0), **_before_first_step(report))
         floors, peaks = rows.numbers(_FLOOR), rows.numbers(_PEAK)
+        peaks[_is_mixed(rows, report, rank)] = np.nan
         floor = _last(floors)
         dropped = _dropped_gradients(rows)
         constant = None if floor is None else max(floor - dropped, 0)
-        recent = peaks[max(len(peaks) - _RECENT, min(_WARM_UP_STEPS, len(peaks) - 1)) :]
-        known = recent[~np.isnan(recent)]
+        start = max(len(peaks) - _RECENT, min(_WARM_UP_STEPS, len(peaks) - 1))
+        known = peaks[start:][~np.isnan(peaks[start:])]
+        # A step begins where the one before it ended.
+        before = np.concatenate((floors[:1], floors[:-1]))
+        moving = (peaks - np.minimum(before, floors) + dropped)[start:]
+        moving = moving[~np.isnan(moving)]
         growing = _growth(peaks - floors, rows)
         return cls(
             steps=max(len(rows), report.step or 0),
@@ -98,6 +111,7 @@ class Demand:
             usual_peak_bytes=int(np.median(known)) if len(known) else None,
             highest_peak_bytes=int(known.max()) if len(known) else None,
             lowest_peak_bytes=int(known.min()) if len(known) else None,
+            highest_moving_bytes=int(moving.max()) if len(moving) else None,
             kept=_growth(floors, rows),
             growing=None if growing is None or growing.is_jump else growing,
             batch=_amount(rows.last(_BATCH)),
@@ -114,6 +128,21 @@ def steps_before(report: OomReport, rank: RankEvidence | None) -> Rows:
     candidates = [report.steps, NO_ROWS if rank is None else rank.steps]
     until = [_until(rows, report.time_ns) for rows in candidates]
     return max(until, key=len)
+
+
+def _is_mixed(rows: Rows, report: OomReport, rank: RankEvidence | None) -> NDArray[np.bool_]:
+    """Steps in which an evaluation, a checkpoint or a phase of the user lay."""
+    mixed = np.zeros(len(rows), np.bool_)
+    phases = report.samples.numbers("phase")
+    other = ~np.isnan(phases) & ~np.isin(phases, _TRAINING_PHASES)
+    times = [int(time) for time in report.samples.time_ns[other]]
+    for stretch in () if rank is None else rank.stretches:
+        end_ns = report.time_ns if stretch.end_ns is None else stretch.end_ns
+        first, last = np.searchsorted(rows.time_ns, (stretch.start_ns, end_ns))
+        mixed[first : last + 1] = True
+    at = np.searchsorted(rows.time_ns, np.array(times, np.int64))
+    mixed[at[at < len(rows)]] = True
+    return mixed
 
 
 def _until(rows: Rows, time_ns: int) -> Rows:
@@ -142,7 +171,11 @@ def _before_first_step(report: OomReport) -> dict[str, Any]:
         return {}
     constant = sum(told.get(f"{n}_bytes", 0) for n in ("parameters", "buffers", "optimizer_state"))
     # Those of a backward pass that has begun are as large as the parameters at most.
-    return {"constant_bytes": constant, "gradients_bytes": told["parameters_bytes"]}
+    return {
+        "constant_bytes": constant,
+        "gradients_bytes": told["parameters_bytes"],
+        "has_gradients": bool(told.get("gradients_bytes")),
+    }
 
 
 def _dropped_gradients(rows: Rows) -> int:

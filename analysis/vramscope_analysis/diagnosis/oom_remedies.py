@@ -13,7 +13,7 @@ from typing import Final
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.oom_batch import batch_remedies
 from vramscope_analysis.diagnosis.oom_case import OomCase
-from vramscope_analysis.diagnosis.oom_causes import Cause
+from vramscope_analysis.diagnosis.oom_causes import Cause, moving_ratio
 from vramscope_analysis.diagnosis.oom_place import optimizer_in
 from vramscope_analysis.diagnosis.oom_savings import savings
 from vramscope_analysis.diagnosis.settings_advice import settings_remedies
@@ -58,8 +58,12 @@ def _rank(case: OomCase, remedy: Remedy) -> tuple[bool, int]:
 
 
 def _batch(case: OomCase, cause: Cause) -> list[Remedy]:
-    """Not for all steps because of one, unless it is known that there is something to lower."""
+    """Not for all steps because of one, unless it is known that there is something to lower; and
+    not where steps of this size had fitted."""
     if cause.name == "spike" and (case.demand.batch or 1) < 2:
+        return []
+    ratio = moving_ratio(case)
+    if cause.name == "fragmentation" and ratio is not None and ratio <= 1:
         return []
     return batch_remedies(case)
 
@@ -97,7 +101,7 @@ def _raised_limit(case: OomCase) -> list[Remedy]:
             "raise the memory fraction of the process",
             f"the device had {size_text(withheld)} free beyond the cap of "
             f"{size_text(shortage.allowed_bytes)}.",
-            withheld,
+            None,
             "other processes may want it",
             "torch.cuda.set_per_process_memory_fraction(...)",
         )
@@ -195,17 +199,18 @@ def _kept_memory(case: OomCase, cause: Cause) -> list[Remedy]:
         return [
             Remedy(
                 f"let go of what {line} allocates",
-                "it was kept from step to step.",
+                "it was kept from step to step; a smaller batch only delays it.",
                 groups[0].bytes or None,
             )
         ]
-    largest = next((t for t in case.report.largest if t.get("held_by")), None)
-    if largest is not None and not largest.get("category"):
-        held = ", ".join(str(word) for word in list(largest["held_by"])[:3])
+    holder, size = main_holder(case)
+    if holder:
         return [
             Remedy(
-                f"let go of what {held} holds",
-                f"the largest of what was kept is {largest.get('tensor', 'a tensor')}.",
+                f"let go of what {holder} holds",
+                f"at least {size_text(size)} of the largest tensors; a smaller batch only delays "
+                "it.",
+                size,
             )
         ]
     return [
@@ -215,6 +220,21 @@ def _kept_memory(case: OomCase, cause: Cause) -> list[Remedy]:
             cause.bytes,
         )
     ]
+
+
+def main_holder(case: OomCase) -> tuple[str, int]:
+    """Who holds most of the largest tensors that are no part of the model, and how much."""
+    sizes: dict[str, int] = {}
+    for tensor in case.report.largest:
+        held = tensor.get("held_by")
+        size = tensor.get("bytes")
+        if tensor.get("category") or not isinstance(held, list) or not held:
+            continue
+        # From the tensor to a name: the name is the last.
+        name = str(held[-1])
+        sizes[name] = sizes.get(name, 0) + (size if isinstance(size, int) else 0)
+    name = max(sizes, key=lambda each: sizes[each], default="")
+    return name, sizes.get(name, 0)
 
 
 def _state(case: OomCase, cause: Cause) -> list[Remedy]:
@@ -246,14 +266,25 @@ def _whole_first(case: OomCase, cause: Cause) -> list[Remedy]:
                 "empty_cache",
             )
         )
-    place = f" of {case.place.short}" if case.place else ""
-    remedies.append(
-        Remedy(
-            f"allocate what lasts before the large block{place}, or keep that block",
-            "small tensors that stay lie in the segment that it had before.",
-            case.shortage.pieces_bytes,
+    request, moving = case.shortage.request_bytes, case.demand.highest_moving_bytes
+    if request is not None and moving is not None and 2 * request >= moving:
+        place = f" of {case.place.short}" if case.place else ""
+        remedies.append(
+            Remedy(
+                f"allocate what lasts before the large block{place}, or keep that block",
+                "small tensors that stay lie in the segment that it had before.",
+                case.shortage.pieces_bytes,
+            )
         )
-    )
+    if not case.trials:
+        remedies.append(
+            Remedy(
+                "record the next run when it gets tight, and replay it under other settings",
+                "which setting of the allocator helps, only a recording of this job can show.",
+                cost="recording makes an allocation take half as long again",
+                fix='VRAMSCOPE_HISTORY_RULE="above 90% for 20 steps"',
+            )
+        )
     return remedies
 
 

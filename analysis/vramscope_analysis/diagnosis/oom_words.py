@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from vramscope_analysis.diagnosis.oom_case import OomCase
-from vramscope_analysis.diagnosis.oom_causes import Cause
+from vramscope_analysis.diagnosis.oom_causes import Cause, moving_ratio
 from vramscope_analysis.diagnosis.words import UNKNOWN_TEXT, count_text, fitting, size_text
 
 Words = Callable[[OomCase, Cause], str]
@@ -119,7 +119,7 @@ def _of_state(case: OomCase, cause: Cause) -> str:
 def _of_large_request(case: OomCase, cause: Cause) -> str:
     place = f" at {case.place.short}" if case.place else ""
     allowed = size_text(case.shortage.allowed_bytes)
-    return f"{_head(case)}: one request{place} for {size_text(cause.bytes)}, of {allowed} in all."
+    return f"{_head(case)}: {size_text(cause.bytes)} in one piece{place}, of {allowed} in all."
 
 
 def _of_cache(case: OomCase, cause: Cause) -> str:
@@ -154,11 +154,11 @@ _SUMMARIES: Final[dict[str, Words]] = {
 
 
 def _why_pieces(case: OomCase, cause: Cause) -> str:
-    shortage = case.shortage
     text = _free_in_pieces(case)
-    highest, needed = case.demand.highest_peak_bytes, shortage.needed_bytes
-    if highest is not None and needed is not None and needed <= highest * 1.02:
-        text += f" The job had fitted before: steps peaked at up to {size_text(highest)}."
+    ratio = moving_ratio(case)
+    if ratio is not None and ratio <= 1:
+        most = size_text(case.demand.highest_moving_bytes)
+        text += f" Steps before had needed up to {most} beyond what stays, and got it."
     return text
 
 
@@ -183,7 +183,8 @@ def _why_spike(case: OomCase, cause: Cause) -> str:
             "depending on their data"
         )
     kept = "" if demand.kept else "; nothing had piled up between them"
-    return f"{text}{kept}."
+    largest = next((t for t in case.report.largest if not t.get("category")), {}).get("tensor")
+    return f"{text}{kept}." + (f" The largest tensor now is {largest}." if largest else "")
 
 
 def _why_growth(case: OomCase, cause: Cause) -> str:
@@ -199,9 +200,10 @@ def _why_too_big(case: OomCase, cause: Cause) -> str:
     constant, scaling = case.demand.constant_bytes, case.scaling_bytes
     if constant is None or scaling is None:
         return ""
+    come = "" if case.demand.has_gradients else " Gradients and the optimizer's state are to come."
     return (
         f"Parameters, buffers and state take {size_text(constant)}; "
-        f"what the batch needs had reached {size_text(scaling)}."
+        f"what the batch needs had reached {size_text(scaling)}.{come}"
     )
 
 
@@ -211,10 +213,10 @@ def _why_state(case: OomCase, cause: Cause) -> str:
 
 
 def _why_evaluation(case: OomCase, cause: Cause) -> str:
-    highest = case.demand.highest_peak_bytes
-    if highest is None:
+    usual = case.demand.usual_peak_bytes
+    if usual is None:
         return "It was not a training step."
-    return f"Training steps peak at {size_text(highest)}; they are not what ran out."
+    return f"Training steps peak at {size_text(usual)} as a rule; they are not what ran out."
 
 
 def _why_other(case: OomCase, cause: Cause) -> str:

@@ -11,11 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from vramscope_analysis.evidence.oom_entries import oom_entries
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.told_values import (
     told_amount,
     told_amounts,
-    told_entries,
     told_rows,
     told_text,
     told_whole,
@@ -97,25 +97,12 @@ def oom_report_of(value: object, *, id: str = "") -> OomReport:
         samples=told_rows(told.get("samples")),
         steps=told_rows(told.get("steps")),
         settings=told_text(settings) if isinstance(settings, str) else None,
-        threads=_threads(told.get("threads")),
+        threads=tuple(
+            {"name": "", "frames": [], **thread} for thread in oom_entries(told.get("threads"))
+        ),
         recovered_step=told_whole(told.get("recovered_step")),
         world_size=max(told_amount(told.get("world_size")) or 1, 1),
         skipped=told_amount(told.get("skipped")) or 0,
         complete=told.get("complete") is not False,
-        **{name: told_entries(told.get(name)) for name in _ENTRIES},
+        **{name: oom_entries(told.get(name)) for name in _ENTRIES},
     )
-
-
-def _threads(value: object) -> tuple[Mapping[str, Any], ...]:
-    """Threads with frames that have a file, whatever else is told of them."""
-    threads = []
-    for thread in told_entries(value):
-        frames = thread.get("frames")
-        told = frames if isinstance(frames, list) else []
-        kept = [
-            {**frame, "line": told_amount(frame.get("line")) or 0}
-            for frame in told
-            if isinstance(frame, dict) and isinstance(frame.get("file"), str)
-        ]
-        threads.append({**thread, "name": told_text(thread.get("name"), 200), "frames": kept})
-    return tuple(threads)
