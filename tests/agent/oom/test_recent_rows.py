@@ -86,10 +86,8 @@ def test_by_number_whole_batches_go() -> None:
     for first in range(0, 12, 3):
         rig.add(*((number, number, 1, 1.0) for number in range(first, first + 3)))
         rig.flush()
-    assert (
-        rig.recent.columns()["time_ns"] == [7, 9, 11] or len(rig.recent.columns()["time_ns"]) <= 4
-    )
-    assert rig.recent.columns()["time_ns"][-1] == 11
+    # Six rows in two batches are left, of which every second one is given.
+    assert rig.recent.columns()["time_ns"] == [7, 9, 11]
 
 
 def test_without_rows_there_is_an_empty_table() -> None:

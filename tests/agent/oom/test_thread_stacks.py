@@ -35,13 +35,11 @@ def test_the_thread_that_ran_out_comes_first_and_innermost_lines_do() -> None:
         go_on.set()
         other.join()
     own = found[0]
-    assert own["raised"] and own["name"] == threading.current_thread().name
-    assert (
-        own["frames"][0]["function"]
-        == "test_the_thread_that_ran_out_comes_first_and_innermost_lines_do"
-    )
+    assert own["raised"]
+    assert own["name"] == threading.current_thread().name
+    assert own["frames"][0]["function"] == sys._getframe().f_code.co_name
     (loader,) = (each for each in found if each["name"] == "loader")
-    assert loader["daemon"] and not loader["raised"] and not loader["is_own"]
+    assert (loader["daemon"], loader["raised"], loader["is_own"]) == (True, False, False)
     assert "wait_here" in [frame["function"] for frame in loader["frames"]]
 
 
