@@ -1,0 +1,136 @@
+"""What one process has told, as judges read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.server_rows import make_rows
+from vramscope_analysis.evidence.growth_report import GrowthReport
+from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_analysis.evidence.run_evidence import RankEvidence, Stretch
+from vramscope_protocol.messages import DeviceInfo, RankInfo
+from vramscope_server.findings import gathered_rank
+from vramscope_server.findings.gathered_rank import GatheredRank, event_bytes
+
+INFO = RankInfo(
+    3,
+    "node",
+    42,
+    devices=[DeviceInfo(0, "H200", total_bytes=100, limit_bytes=80)],
+    software={"torch": "2.11.0"},
+    process_started_ns=1000,
+)
+
+
+def event(kind: str, time_ns: int = 1, step: int | None = 5, **data: Any) -> dict[str, Any]:
+    return {"time_ns": time_ns, "kind": kind, "step": step, "text": "", "data": data}
+
+
+def take(rank: GatheredRank, *events: dict[str, Any]) -> None:
+    for each in events:
+        rank.take_event(each, event_bytes(each))
+
+
+def read(rank: GatheredRank) -> RankEvidence:
+    return rank.evidence(3, 64)()
+
+
+def test_who_it_is_and_what_it_has() -> None:
+    evidence = read(GatheredRank(INFO))
+    assert (evidence.rank, evidence.host, evidence.device_name) == (3, "node", "H200")
+    assert (evidence.total_bytes, evidence.own_limit_bytes) == (100, 80)
+    assert evidence.torch_version == "2.11.0"
+    assert (evidence.settings, evidence.map, evidence.growth) == (None, None, None)
+    assert (len(evidence.steps), len(evidence.samples)) == (0, 0)
+
+
+def test_rows_and_what_follows_from_them() -> None:
+    rank = GatheredRank(RankInfo(3, "node", 42))
+    rank.take_steps(make_rows("step", time_ns=[1, 2], step=[1, 2], a=[5, 6]))
+    names = {"device__total_bytes": [90, 90], "cache__largest_free_bytes": [7, -(1 << 63)]}
+    rank.take_samples(make_rows(time_ns=[1, 2], step=[1, 1], **names))
+    evidence = read(rank)
+    assert evidence.steps.numbers("a").tolist() == [5, 6]
+    assert evidence.total_bytes == 90
+    assert evidence.map == {"largest_free_bytes": 7}
+
+
+def test_phases_are_stretches_and_the_rest_are_events() -> None:
+    rank = GatheredRank(INFO)
+    take(rank, event("phase", id=1, phase="eval", start_ns=10, end_ns=None, peak_bytes=None))
+    take(rank, event("phase", id=2, phase="backward", start_ns=11), event("mark", note="here"))
+    take(rank, event("phase", id=1, phase="eval", start_ns=10, end_ns=20, peak_bytes=9))
+    take(rank, event("phase", id="x", phase="eval", start_ns=1), event("phase", phase=5))
+    evidence = read(rank)
+    assert evidence.stretches == (Stretch("eval", 10, 20, 5, 9),)
+    assert [(each.kind, each.data) for each in evidence.events] == [("mark", {"note": "here"})]
+
+
+def test_settings_are_those_that_were_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathered_rank, "MAX_EVENTS", 1)
+    rank = GatheredRank(INFO)
+    take(rank, event("settings", text="a:1"), event("settings", text="b:2"), event("mark"))
+    assert read(rank).settings == "b:2"
+    take(rank, event("settings", text=7))
+    assert read(rank).settings == "b:2"
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MAX_EVENTS", "MAX_STRETCHES", "MAX_OOMS"):
+        monkeypatch.setattr(gathered_rank, name, 2)
+    rank = GatheredRank(INFO)
+    for number in range(1, 6):
+        take(rank, event("mark", number), event("phase", id=number, phase="eval", start_ns=number))
+        rank.take_oom(OomReport(f"oom-{number}", number))
+    evidence = read(rank)
+    assert [each.time_ns for each in evidence.events] == [4, 5]
+    assert [each.start_ns for each in evidence.stretches] == [4, 5]
+    assert [each.id for each in evidence.ooms] == ["oom-4", "oom-5"]
+    monkeypatch.setattr(gathered_rank, "MAX_EVENT_BYTES", 50)
+    take(rank, event("mark", 6, text="x" * 100))
+    assert read(rank).events == ()
+    assert rank.held_bytes == 0
+
+
+def test_the_newest_answer_that_tells_something_counts() -> None:
+    rank = GatheredRank(INFO)
+    empty = GrowthReport(1)
+    assert rank.take_growth(empty)
+    telling = GrowthReport(5, notes=("It did not grow.",))
+    assert rank.take_growth(telling)
+    assert not rank.take_growth(GrowthReport(9))
+    assert not rank.take_growth(GrowthReport(4, notes=("Older.",)))
+    assert read(rank).growth is telling
+
+
+def test_ooms_of_a_life_before_are_known_in_the_next() -> None:
+    before = GatheredRank(INFO)
+    before.take_oom(OomReport("oom-1", 9))
+    after = GatheredRank(INFO, before.ooms)
+    after.take_oom(OomReport("oom-2", 3))
+    assert [each.id for each in read(after).ooms] == ["oom-2", "oom-1"]
+
+
+def test_events_of_the_store_come_before_those_that_were_heard() -> None:
+    rank = GatheredRank(INFO)
+    take(rank, event("mark", 5), event("phase", id=2, phase="eval", start_ns=7, end_ns=9))
+    stored = [
+        event("mark", 3),
+        event("mark", 5),
+        event("phase", id=1, phase="eval", start_ns=1),
+        event("phase", id=2, phase="eval", start_ns=7),
+    ]
+    rank.put_events_before(stored)
+    evidence = read(rank)
+    assert [each.time_ns for each in evidence.events] == [3, 5]
+    assert [(each.start_ns, each.end_ns) for each in evidence.stretches] == [(1, None), (7, 9)]
+
+
+def test_processes_are_those_of_the_newest_status() -> None:
+    rank = GatheredRank(INFO)
+    rank.take_status({"processes": [{"pid": 1}], "outside": [{"name": "NCCL", "bytes": 4}]})
+    rank.take_status({"processes": [{"pid": 2}], "outside": []})
+    evidence = read(rank)
+    assert (evidence.processes, evidence.outside) == (({"pid": 2},), ())
