@@ -1,0 +1,225 @@
+"""The finding ``host_growth``: the process, or its workers, take more and more host memory.
+
+Only memory counts that a process has written itself: pages of files and shared ones come and go
+with what is read. Whether it will end nobody can tell from its curve: a data set that is read into
+memory grows as steadily as a leak. So it stays a suspicion until it is known what keeps it, or
+until the memory of the machine is at stake.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy, Severity
+from vramscope_analysis.diagnosis.host_culprit import explained
+from vramscope_analysis.diagnosis.host_limit import HostLimit, host_limit
+from vramscope_analysis.diagnosis.host_rise import HostRise, host_rise
+from vramscope_analysis.diagnosis.words import (
+    count_text,
+    fitting,
+    place_text,
+    rate_text,
+    size_text,
+)
+from vramscope_analysis.evidence.run_evidence import RankEvidence
+
+KIND: Final = "host_growth"
+WORKERS: Final = "workers"
+RECORDING: Final = "memory history"
+RECORDING_COLUMN: Final = "step.recording"
+_THE_JOBS: Final = 2
+_OWN: Final = "host.anonymous_bytes"
+_SHARES: Final = "host.workers_pss_bytes"
+
+
+def host_growth(rank: RankEvidence) -> list[Finding]:
+    """Judge the host memory of a process and of its workers."""
+    return [*_of_process(rank), *_of_workers(rank)]
+
+
+def _of_process(rank: RankEvidence) -> list[Finding]:
+    rise = host_rise(rank.samples, rank.samples.numbers(_OWN))
+    if rise is None or _is_pinned(rank, rise):
+        return []
+    if _is_recorded(rank, rise):
+        return [_recording(rise)]
+    culprit = explained(rank)
+    limit = host_limit(rank.samples, rise.bytes_per_s)
+    severity: Severity = "warning" if culprit is not None or limit.is_near else "info"
+    pace = _pace(rise)
+    if culprit is None:
+        summary = fitting(
+            f"The process took {size_text(rise.grown_bytes)} more host memory: {pace}."
+        )
+    else:
+        place = place_text(culprit.file, culprit.line)
+        held = f", held by {' '.join(culprit.held_by)}" if culprit.held_by else ""
+        summary = fitting(
+            f"Host memory grows by {pace} at {place}{held}.",
+            f"Host memory grows by {pace} at {place}.",
+        )
+    return [
+        Finding(
+            KIND,
+            severity,
+            summary,
+            _evidence(rise, limit, _OWN),
+            0.95 if culprit is not None else 0.6,
+            culprits=() if culprit is None else (culprit,),
+            remedies=_remedies(culprit),
+            detail=f"{_device_words(rank, rise)}{limit.words}",
+            subject="" if culprit is None else place_text(culprit.file, culprit.line),
+            stage="suspected" if culprit is None else "confirmed",
+            since_step=rise.since_step,
+        )
+    ]
+
+
+def _remedies(culprit: Culprit | None) -> tuple[Remedy, ...]:
+    if culprit is None:
+        return ()
+    return (
+        Remedy(
+            "keep numbers in place of tensors",
+            "A tensor that has a history keeps the whole graph that led to it.",
+            culprit.bytes,
+            ".item() waits for the device: once in a while, not in each step",
+            "value.detach()  # or value.item() every n steps",
+        ),
+    )
+
+
+def _of_workers(rank: RankEvidence) -> list[Finding]:
+    samples = rank.samples
+    rise = host_rise(samples, samples.numbers(_SHARES))
+    if rise is None:
+        return []
+    since = samples.after(int(np.searchsorted(samples.time_ns, rise.start_ns)))
+    workers = since.numbers("host.workers")
+    workers = workers[np.isfinite(workers)]
+    if not len(workers) or workers.min() < 1 or workers.min() != workers.max():
+        return []  # others have come or gone
+    count = int(workers[-1])
+    limit = host_limit(samples, rise.bytes_per_s)
+    resident = since.numbers("host.workers_rss_bytes")
+    resident = resident[np.isfinite(resident)]
+    # A copy takes the place of a page that was counted before; what is new is counted anew.
+    is_copies = len(resident) > 0 and resident[-1] - resident[0] < 0.5 * rise.grown_bytes
+    parent = samples.last(_OWN)
+    most = count * parent if is_copies and parent is not None else None
+    cause = "copies of pages they share" if is_copies else "what they keep for themselves"
+    whose = count_text(count, "DataLoader worker")
+    return [
+        Finding(
+            KIND,
+            "warning" if limit.is_near else "info",
+            fitting(f"{whose} took {size_text(rise.grown_bytes)} more host memory: {cause}."),
+            {
+                **_evidence(rise, limit, _SHARES),
+                "workers": count,
+                "at_most_bytes": most,
+                "is_copies": is_copies,
+            },
+            0.85 if is_copies else 0.6,
+            remedies=_worker_remedies(rise, count, is_copies=is_copies),
+            detail=_worker_detail(most, is_copies=is_copies) + limit.words,
+            subject=WORKERS,
+            since_step=rise.since_step,
+        )
+    ]
+
+
+def _worker_detail(most: int | None, *, is_copies: bool) -> str:
+    if not is_copies:
+        return "Their resident memory grows with it. The device has no part in it."
+    bound = "" if most is None else f" It ends at {size_text(most)} at most."
+    return (
+        "Reading a Python object writes its reference count, and a page that was shared since the "
+        f"fork becomes a worker's own.{bound} The device has no part in it."
+    )
+
+
+def _worker_remedies(rise: HostRise, count: int, *, is_copies: bool) -> tuple[Remedy, ...]:
+    fewer = Remedy(
+        f"use fewer workers than {count}",
+        "Each of them has copies of its own.",
+        rise.grown_bytes // count,
+        "batches may be late",
+    )
+    if not is_copies:
+        return (fewer,)
+    arrays = Remedy(
+        "keep the data set in arrays or in one serialised buffer",
+        "One object has one reference count: the pages behind it stay shared.",
+        rise.grown_bytes,
+        "items have to be decoded when they are read",
+    )
+    return (arrays, fewer)
+
+
+def _recording(rise: HostRise) -> Finding:
+    return Finding(
+        KIND,
+        "warning",
+        fitting(f"The recorded memory history takes {_pace(rise)} of host memory, without an end."),
+        {"series": _OWN, "grown_bytes": rise.grown_bytes, "since_step": rise.since_step},
+        0.8,
+        remedies=(
+            Remedy(
+                "give the recording a bound",
+                "The oldest entries then make room for new ones.",
+                None,
+                "",
+                "torch.cuda.memory._record_memory_history(max_entries=100_000)",
+            ),
+        ),
+        detail="The job records every allocation itself (_record_memory_history).",
+        subject=RECORDING,
+        since_step=rise.since_step,
+    )
+
+
+def _is_recorded(rank: RankEvidence, rise: HostRise) -> bool:
+    """Whether the job has recorded its memory history all the while."""
+    rows = rank.steps
+    codes = rows.after(int(np.searchsorted(rows.time_ns, rise.start_ns))).numbers(RECORDING_COLUMN)
+    return len(codes) > 0 and bool((codes == _THE_JOBS).mean() > 0.9)
+
+
+def _is_pinned(rank: RankEvidence, rise: HostRise) -> bool:
+    """Whether most of it is pinned memory, which has a finding of its own."""
+    since = rank.samples.after(int(np.searchsorted(rank.samples.time_ns, rise.start_ns)))
+    pinned = since.numbers("host.pinned_reserved_bytes")
+    pinned = pinned[np.isfinite(pinned)]
+    return len(pinned) > 1 and pinned[-1] - pinned[0] >= 0.5 * rise.grown_bytes
+
+
+def _device_words(rank: RankEvidence, rise: HostRise) -> str:
+    """That the device is not concerned, where that is so."""
+    floors = rank.samples.after(int(np.searchsorted(rank.samples.time_ns, rise.start_ns)))
+    allocated = floors.numbers("allocated_bytes.all.current")
+    allocated = allocated[np.isfinite(allocated)]
+    if len(allocated) < 2 or allocated[-1] - allocated[0] >= 0.1 * rise.grown_bytes:
+        return ""
+    return "The memory of the device does not grow with it. "
+
+
+def _pace(rise: HostRise) -> str:
+    if rise.bytes_per_step is not None:
+        return rate_text(rise.bytes_per_step)
+    return rate_text(rise.bytes_per_s, "second")
+
+
+def _evidence(rise: HostRise, limit: HostLimit, series: str) -> dict[str, Any]:
+    return {
+        "series": series,
+        "grown_bytes": rise.grown_bytes,
+        "seconds": round(rise.seconds, 1),
+        "slope_bytes_per_step": rise.bytes_per_step,
+        "since_step": rise.since_step,
+        "host_limit_bytes": limit.limit_bytes,
+        "host_free_bytes": limit.free_bytes,
+        "seconds_left": limit.seconds_left,
+    }
