@@ -12,12 +12,14 @@ from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.fragmentation import fragmentation
 from vramscope_analysis.diagnosis.leak import leak
 from vramscope_analysis.diagnosis.near_oom import near_oom
+from vramscope_analysis.diagnosis.oom import oom
 from vramscope_analysis.diagnosis.oversized_cache import oversized_cache
 from vramscope_analysis.diagnosis.retained_exception import retained_exception
 from vramscope_analysis.diagnosis.retention import retention
 from vramscope_analysis.diagnosis.settings_advice import settings_conflict
 from vramscope_analysis.diagnosis.thrash import thrash
 from vramscope_analysis.diagnosis.tight import tight
+from vramscope_analysis.diagnosis.workspace import workspace
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 SEVERITIES: Final = ("info", "warning", "critical")
@@ -38,10 +40,12 @@ class RunJudge:
 
 
 JUDGES: tuple[RankJudge | RunJudge, ...] = (
+    RankJudge(oom),
     RankJudge(leak),
     RankJudge(cycle_growth),
     RankJudge(retained_exception),
     RankJudge(retention),
+    RunJudge(workspace),
     RankJudge(near_oom),
     RankJudge(tight),
     RankJudge(thrash),

@@ -23,6 +23,9 @@ _FALLS_SHARE: Final = 0.2
 """What a group may have fallen by between two looks, as a share of its growth."""
 _CULPRIT_SHARE: Final = 0.1
 _MOST_CULPRITS: Final = 3
+_NAMELESS: Final = ("cpp", "unknown")
+_NAMED_SHARE: Final = 0.05
+_STORED: Final = ("attribute", "global", "local", "closure")
 _DEFINED: Final = ("hook", "lru_cache")
 """Holders whose frame is where they are defined."""
 
@@ -94,10 +97,27 @@ def verdict_of(report: GrowthReport) -> GrowthVerdict | None:
     sums: dict[tuple[Kind, str], int] = {}
     for group, of_kind in zip(groups, kinds, strict=True):
         sums[of_kind] = sums.get(of_kind, 0) + growth_bytes(group)
-    kind, holder = max(sums, key=lambda of_kind: sums[of_kind])
+    kind, holder = max(sums, key=lambda of_kind: (sums[of_kind], of_kind))
+    if kind == "leak" and holder in _NAMELESS:
+        holder = _named(sums) or holder
     own = [group for group, of_kind in zip(groups, kinds, strict=True) if of_kind[0] == kind]
     own.sort(key=growth_bytes, reverse=True)
+    # Whoever has the name comes first.
+    own.sort(key=lambda group: _kind(group)[1] != holder)
+    if kind == "leak" and holder in _STORED and _kept_by_graph(own):
+        holder = "autograd_graph"
     return _verdict(report, own, kind, holder)
+
+
+def _named(sums: dict[tuple[Kind, str], int]) -> str:
+    """Who holds a part of what has no name: a graph hangs on a tensor that somebody keeps."""
+    least = _NAMED_SHARE * sum(sums.values())
+    named = {
+        holder: grown
+        for (kind, holder), grown in sums.items()
+        if kind == "leak" and holder not in _NAMELESS and grown >= least
+    }
+    return max(named, key=lambda holder: named[holder], default="")
 
 
 def _verdict(
@@ -170,11 +190,26 @@ def _kind(group: GrowthGroup) -> tuple[Kind, str]:
     return "leak", holder.kind
 
 
+def _kept_by_graph(groups: Sequence[GrowthGroup]) -> bool:
+    """Whether most of it is held from C++ while a tensor that it hangs on has a name."""
+    nameless = sum(growth_bytes(group) for group in groups if _is_nameless(group))
+    return nameless >= _OF_GROUP * sum(growth_bytes(group) for group in groups)
+
+
+def _is_nameless(group: GrowthGroup) -> bool:
+    holder = main_holder(group)
+    if holder is None or holder.kind == "cpp":
+        return True
+    return any(each.kind == "cpp" and each.tensors >= holder.tensors for each in group.holders)
+
+
 def main_holder(group: GrowthGroup) -> Holder | None:
-    """Who holds most of a group; of those that hold equally many, who is known to grow."""
+    """Who holds most of a group: somebody with a name, if there is one."""
     if not group.holders:
         return None
-    return max(group.holders, key=lambda h: (h.tensors, h.is_growing is True, h.kind != "unknown"))
+    return max(
+        group.holders, key=lambda h: (h.kind not in _NAMELESS, h.tensors, h.is_growing is True)
+    )
 
 
 def _culprits(

@@ -121,23 +121,23 @@ def _of_graph(verdict: GrowthVerdict, grown: int | None) -> tuple[Remedy, ...]:
     name = holder_name(verdict.held_by) or "total"
     return (
         Remedy(
-            f"Detach what goes into {name}",
-            "Each step's graph is then freed with the step; the value stays the same.",
+            f"Detach what is kept in {name}",
+            "Each step's graph is then freed with the step; the values stay the same.",
             grown,
-            fix=f"{name} += loss.detach()",
+            fix=f"{name} = {name}.detach()",
         ),
         Remedy(
             "Add up numbers, every few steps",
             "A number has no graph.",
             grown,
             "Each .item() waits for the GPU; in every step that costs more than it saves.",
-            f"{name} += loss.item()",
+            "loss.item()",
         ),
         Remedy(
-            "Where a state is carried on, detach it between steps",
-            "Of a recurrent state only the last piece of its history is needed.",
+            "If a hook stores it, detach there, and remove the hook when it is done with",
+            "What is stored with its history keeps the graph, and the graph keeps the hook.",
             grown,
-            fix="h = h.detach()",
+            fix="handle.remove()",
         ),
     )
 

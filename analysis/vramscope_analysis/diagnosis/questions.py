@@ -19,6 +19,8 @@ EVERY_STEPS: Final = 4
 _LONGEST_EVERY: Final = 1000
 _OF_HELD: Final = {"looks": 3, "every": 1, "max_steps": 8}
 """It grows no more: a few steps are enough to be told who holds what."""
+_SETTLED_STEPS: Final = 4 * LASTING_ROWS
+"""Until then the next rise may come, and make it a staircase."""
 _AGAIN_AFTER: Final = 4.0
 """Ask again when it has gone on for so many times as long as it had when the answer came."""
 
@@ -59,7 +61,9 @@ def _question(rank: RankEvidence) -> Question | None:
         return None
     every, looks = EVERY_STEPS, LOOKS
     if growth.period_steps > EVERY_STEPS:
-        every, looks = min(growth.period_steps, _LONGEST_EVERY), _LOOKS_OF_RISES
+        # The agent looks when memory has risen; what lies between rises is not to be taken for one.
+        every = min(max(growth.period_steps // 3, EVERY_STEPS), _LONGEST_EVERY)
+        looks = _LOOKS_OF_RISES
     return Question(
         rank.rank,
         f"memory has grown since step {growth.since_step}",
@@ -86,7 +90,7 @@ def _of_held_memory(rank: RankEvidence) -> Question | None:
     step = step_to_ask_about(rank)
     if step is None or rank.steps.number is None:
         return None
-    if int(rank.steps.number[-1]) < step + LASTING_ROWS:
+    if int(rank.steps.number[-1]) < step + _SETTLED_STEPS:
         return None
     if rank.growth is not None and rank.growth.steps[-1:] > (step,):
         return None

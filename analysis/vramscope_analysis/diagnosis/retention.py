@@ -14,7 +14,6 @@ from vramscope_analysis.diagnosis.growth_verdict import main_holder, user_line
 from vramscope_analysis.diagnosis.head_room import allocator_limit
 from vramscope_analysis.diagnosis.held_memory import HeldMemory, held_memory
 from vramscope_analysis.diagnosis.holder_words import holder_name, remedies_of, title_of
-from vramscope_analysis.diagnosis.lasting_rise import LastingRise, lasting_rises
 from vramscope_analysis.diagnosis.words import count_text, fitting, place_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
@@ -36,7 +35,6 @@ def retention(rank: RankEvidence) -> list[Finding]:
     return [
         *_shared(reading),
         *(_held(held) for held in held_memory(rank) if not held.is_exception),
-        *_workspaces(reading),
         *_in_evaluation(rank, reading),
     ]
 
@@ -140,34 +138,6 @@ def _held_remedies(name: str, held_bytes: int, category: str) -> tuple[Remedy, .
             )
         )
     return tuple(remedies)
-
-
-def _workspaces(reading: GrowthReading) -> list[Finding]:
-    rises = [rise for rise in lasting_rises(reading.floors) if rise.is_workspace]
-    return [_workspace(rises)] if rises else []
-
-
-def _workspace(rises: list[LastingRise]) -> Finding:
-    total = int(sum(rise.bytes for rise in rises))
-    steps = ", ".join(count_text(rise.step) for rise in rises[:3])
-    word = "workspace" if len(rises) == 1 else "workspaces"
-    return Finding(
-        KIND,
-        "info",
-        f"{size_text(total)} came at step {steps}: {len(rises)} cuBLAS {word}, kept for reuse.",
-        {"since_step": rises[0].step, "held_bytes": total, "title": "cuBLAS workspace"},
-        0.7,
-        remedies=(
-            Remedy(
-                "Leave it",
-                "PyTorch keeps one for each handle and stream that multiplies matrices; it does "
-                "not grow, and empty_cache does not free it.",
-            ),
-        ),
-        detail="One for each stream that multiplies matrices. It is no leak.",
-        subject="cuBLAS workspace",
-        since_step=rises[0].step,
-    )
 
 
 def _in_evaluation(rank: RankEvidence, reading: GrowthReading) -> list[Finding]:

@@ -81,6 +81,20 @@ def test_the_kind_that_grows_fastest_wins() -> None:
     assert (found.kind, found.place, round(found.share, 2)) == ("leak", "train.py:56", 0.89)
 
 
+def test_a_name_counts_more_than_none() -> None:
+    nobody = held_by("cpp", "no object in Python", tensors=9)
+    found = verdict(group_of(nobody, line=9), group_of(LIST, pace=MIB))
+    assert (found.holder, found.held_by[0]) == ("autograd_graph", "T.results")
+    assert [culprit.line for culprit in found.culprits] == [56, 9]
+    assert verdict(group_of(nobody)).holder == "cpp"
+
+
+def test_what_hangs_on_a_named_tensor_in_cpp_is_its_graph() -> None:
+    hook = held_by("attribute", "Cam.g", tensors=1)
+    found = verdict(group_of(held_by("cpp", tensors=2), hook), group_of(held_by("cpp"), line=39))
+    assert (found.holder, found.held_by) == ("autograd_graph", ("Cam.g",))
+
+
 def test_several_holders_agree_by_the_most_tensors() -> None:
     few = held_by("local", "x", tensors=1)
     assert verdict(group_of(few, LIST)).held_by[0] == "T.results"

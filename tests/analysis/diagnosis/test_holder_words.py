@@ -51,7 +51,7 @@ def test_the_container_is_named_if_there_is_one() -> None:
         (
             held_by("autograd_graph", "total"),
             "Graph history kept by total",
-            "total += loss.detach()",
+            "total = total.detach()",
         ),
         (held_by("hook", "layer4"), "A hook keeps tensors", "self.g = grad_output[0].detach()"),
         (

@@ -8,7 +8,6 @@ from tests.analysis.diagnosis.test_evaluation_ramp import evaluated
 from tests.analysis.diagnosis.test_held_memory import STATE, held, risen
 from tests.support.step_floors import (
     BASE,
-    BLOCKS,
     CLEAN,
     MIB,
     clean,
@@ -16,7 +15,6 @@ from tests.support.step_floors import (
     held_by,
     leaking,
     prefixes,
-    rank_of,
     report_of,
     steps_of,
 )
@@ -60,15 +58,6 @@ def test_memory_shared_with_another_process_is_named_so() -> None:
     assert leak(rank) == []
 
 
-def test_a_workspace_is_named_and_is_no_leak() -> None:
-    late = (steps_of(300) >= 120).astype(int)
-    rank = rank_of(BASE + late * 8_519_680, BLOCKS + late)
-    finding = one(rank)
-    assert finding.summary == "8.1 MiB came at step 121: 1 cuBLAS workspace, kept for reuse."
-    assert "empty_cache does not free it" in finding.remedies[0].why
-    assert leak(rank) == []
-
-
 def test_what_builds_up_in_evaluations_is_told_and_is_no_leak() -> None:
     rank = evaluated(named=True)
     finding = one(rank)
@@ -88,8 +77,7 @@ def test_it_is_a_warning_where_the_evaluation_decides_what_fits() -> None:
     assert one(replace(tight, total_bytes=8000 * MIB)).severity == "info"
 
 
-def test_jobs_that_are_well_have_nothing_but_their_workspaces() -> None:
+def test_jobs_that_are_well_keep_nothing() -> None:
     for name in CLEAN:
         for known in prefixes(clean(name), every=20):
-            subjects = {finding.subject for finding in retention(known)}
-            assert subjects <= {"cuBLAS workspace"}
+            assert retention(known) == []
