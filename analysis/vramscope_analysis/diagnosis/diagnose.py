@@ -10,10 +10,14 @@ from vramscope_analysis.diagnosis.cycle_growth import cycle_growth
 from vramscope_analysis.diagnosis.delayed_reuse import delayed_reuse
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.fragmentation import fragmentation
+from vramscope_analysis.diagnosis.host_growth import host_growth
 from vramscope_analysis.diagnosis.leak import leak
 from vramscope_analysis.diagnosis.near_oom import near_oom
+from vramscope_analysis.diagnosis.non_torch_memory import non_torch_memory
 from vramscope_analysis.diagnosis.oom import oom
+from vramscope_analysis.diagnosis.other_process import other_process
 from vramscope_analysis.diagnosis.oversized_cache import oversized_cache
+from vramscope_analysis.diagnosis.pinned_growth import pinned_growth
 from vramscope_analysis.diagnosis.retained_exception import retained_exception
 from vramscope_analysis.diagnosis.retention import retention
 from vramscope_analysis.diagnosis.settings_advice import settings_conflict
@@ -53,6 +57,10 @@ JUDGES: tuple[RankJudge | RunJudge, ...] = (
     RankJudge(settings_conflict),
     RankJudge(oversized_cache),
     RankJudge(delayed_reuse),
+    RankJudge(non_torch_memory),
+    RunJudge(other_process),
+    RankJudge(host_growth),
+    RankJudge(pinned_growth),
 )
 """One line a judge."""
 
