@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from vramscope.growth.pace import MAX_LOOKS, LookPace, spread
 from vramscope.growth.recording import StackRecording
 from vramscope.growth.report import group_report, growth_report
 from vramscope.growth.shared_storages import SharedStorages
+from vramscope.holders.storing_line import find_storing_lines
 from vramscope.size_text import size_text
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt
 
@@ -72,11 +72,11 @@ class GrowthWatch:
         self._recording = recording
         self._params = params
         self._add_cost_ns = add_cost_ns
-        self._lock = threading.Lock()
         self.is_on = True
         """Whether it goes on."""
         self._first_search: GroupHolders | None = None
         self._seen_enough_ns: int | None = None
+        self._found: tuple[list[Group], list[Held]] | None = None
         self._searched_ns = 0
         self._shared = SharedStorages()
         self._shared.install()
@@ -96,33 +96,39 @@ class GrowthWatch:
 
     def poll(self, step: int) -> Receipt | None:
         """A step has ended."""
+        if self._found is not None:
+            return None
         ended = self._recording.why_ended
         if ended:
             self._notes.append(f"the recording ended early: {ended}")
-            return self._finish(upwards=False)
+            self._finish(upwards=False)
+            return None
         now_ns = time.perf_counter_ns()
         allocated_bytes = current_bytes(self._device.memory_stats(), "allocated_bytes")
         may_look = self._pace.step_ended(allocated_bytes, now_ns)
         if self._first_search is not None:
-            return self._search_again(step, allocated_bytes, now_ns)
+            self._search_again(step, allocated_bytes, now_ns)
+            return None
         if may_look:
             self._look(step, allocated_bytes)
             if self._seen_enough_ns is None and self._has_seen_enough():
                 self._seen_enough_ns = now_ns
-        if self._seen_enough_ns is None:
-            return self._search_first() if self._pace.is_over else None
-        may_search = self._pace.may_take(BY_NAME_NS, now_ns)
-        if may_look and (may_search or now_ns - self._seen_enough_ns > MOST_WAIT_BY_NAME_NS):
-            return self._search_first()
+        if self._may_search(may_look=may_look, now_ns=now_ns):
+            self._search_first()
         return None
 
-    def poll_on_agent_thread(self) -> Receipt | None:
-        """Nothing finishes between two boundaries."""
-        return None
+    def _may_search(self, *, may_look: bool, now_ns: int) -> bool:
+        if self._seen_enough_ns is None:
+            return self._pace.is_over
+        has_waited = now_ns - self._seen_enough_ns > MOST_WAIT_BY_NAME_NS
+        return may_look and (has_waited or self._pace.may_take(BY_NAME_NS, now_ns))
 
     def cancel(self, reason: str) -> Receipt:
         """Stop looking, and tell what was seen, without the holders: any thread."""
         self._stop()
+        self.is_on = False
+        if self._found is not None:
+            return self.poll_on_agent_thread() or Receipt("failed", message=reason)
         self._notes.append(reason)
         report = self._report([], [], complete=False)
         return Receipt("failed", message=f"{reason}; {self.progress}", result=report)
@@ -153,32 +159,30 @@ class GrowthWatch:
     def _groups(self, looks: Sequence[int]) -> list[Group]:
         return growing_groups(self._blocks, looks) if len(looks) > 2 else []
 
-    def _search_first(self) -> Receipt | None:
-        """Look for holders by name; the receipt, if that explains all that grows."""
+    def _search_first(self) -> None:
+        """Look for holders by name, which mostly explains all that grows."""
         search, groups, held = self._search(upwards=False)
         if not any(each.missing for each in held):
-            return self._receipt(groups, held)
+            self._conclude(groups, held)
+            return
         self._first_search = search
         self._searched_ns = time.perf_counter_ns()
-        return None
 
-    def _search_again(self, step: int, allocated_bytes: int, now_ns: int) -> Receipt | None:
+    def _search_again(self, step: int, allocated_bytes: int, now_ns: int) -> None:
         """Look once more, and upwards: as soon as that is within the budget, or has waited long."""
         waited_ns = now_ns - self._searched_ns
         if waited_ns < MOST_WAIT_NS and not self._pace.may_take(UPWARDS_NS, now_ns):
-            return None
+            return
         self._look(step, allocated_bytes)
-        return self._finish(upwards=True)
+        self._finish(upwards=True)
 
-    def _finish(self, *, upwards: bool) -> Receipt:
+    def _finish(self, *, upwards: bool) -> None:
         search, groups, held = self._search(upwards=upwards)
         before = self._first_search
-        graphs = (
-            search.graphs.holders if before is None else search.graphs.grown_since(before.graphs)
-        )
+        graphs = [] if before is None else search.graphs.grown_since(before.graphs)
         for each in held:
             name_missing(each, graphs, self._shared.addresses, was_searched=upwards)
-        return self._receipt(groups, held)
+        self._conclude(groups, held)
 
     def _search(self, *, upwards: bool) -> tuple[GroupHolders, list[Group], list[Held]]:
         start_ns = time.perf_counter_ns()
@@ -192,14 +196,23 @@ class GrowthWatch:
         self._add_cost_ns(took_ns)
         return search, groups, held
 
-    def _receipt(self, groups: Sequence[Group], held: Sequence[Held]) -> Receipt:
-        complete = len(self._steps) >= self._params.looks and not self._notes
+    def _conclude(self, groups: list[Group], held: list[Held]) -> None:
+        """All is known: the agent's own thread puts it into words."""
         self._stop()
+        self._found = (groups, held)
+
+    def poll_on_agent_thread(self) -> Receipt | None:
+        """The receipt, once the looks are over: source files are read for it."""
+        if self._found is None:
+            return None
+        groups, held = self._found
+        find_storing_lines(holder for each in held for holder in each.holders)
+        complete = len(self._steps) >= self._params.looks and not self._notes
         report = self._report(groups, held, complete=complete)
+        self.is_on = False
         return Receipt("done", message=self._words(groups), result=report)
 
     def _stop(self) -> None:
-        self.is_on = False
         self._shared.remove()
         self._recording.stop()
 

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from vramscope.growth.groups import Group
 from vramscope.growth.live_blocks import Source
 from vramscope.holders.code_owner import Owner, owner_of
-from vramscope.holders.holder import HolderFound
+from vramscope.holders.holder import HolderFound, holder_report
 
 MAX_STACK: Final = 24
 _BACKWARD: Final = "_engine_run_backward"
@@ -36,7 +36,7 @@ def group_report(
         "bytes_at_looks": group.bytes_at_looks,
         "counts_at_looks": group.counts_at_looks,
         "tensors": list(tensors),
-        "holders": to_builtins(list(holders)),
+        "holders": [holder_report(holder) for holder in holders],
         "garbage_bytes": garbage_bytes,
     }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 Kind: TypeAlias = Literal[
     "attribute",
@@ -31,6 +31,26 @@ class SourceLine(Struct, frozen=True):
     function: str = ""
 
 
+class StoreTarget(Struct, frozen=True):
+    """A name that something is stored into.
+
+    Args:
+        file: source file of the class or function that has the name.
+        name: of the variable or attribute.
+        is_attribute: which of the two.
+        class_name: of the class that has the attribute.
+        first_line: a line of the function that has the variable; 0: it is the module's.
+        is_single: whether it is the tensor itself, and no container of many.
+    """
+
+    file: str
+    name: str
+    is_attribute: bool = False
+    class_name: str = ""
+    first_line: int = 0
+    is_single: bool = False
+
+
 class HolderFound(Struct):
     """What keeps some tensors alive: the fields of ``Holder`` in the growth report."""
 
@@ -43,3 +63,14 @@ class HolderFound(Struct):
     """How many of those that were looked at are held so."""
     is_growing: bool | None = None
     """Whether it held fewer at an earlier look; None is not known."""
+    stored_at: SourceLine | None = None
+    """The statement that puts tensors there, where it is the only one."""
+    target: StoreTarget | None = None
+    """What that statement stores into, until it is looked for. Not in a report."""
+
+
+def holder_report(holder: HolderFound) -> dict[str, Any]:
+    """A holder as JSON."""
+    report: dict[str, Any] = to_builtins(holder)
+    del report["target"]
+    return report

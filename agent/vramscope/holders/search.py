@@ -34,9 +34,12 @@ def holders_of(
                 number: births[wanted[id(reach.objects[number])]] if births else 0
                 for number in reach.found
             }
-            return holders_within(reach, born)
+            found = holders_within(reach, born)
     finally:
         reach.clear()
+    for holder in found:
+        holder.target = None  # no source is read here
+    return found
 
 
 def holders_within(reach: Reach, born: Mapping[int, int]) -> list[HolderFound]:

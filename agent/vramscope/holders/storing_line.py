@@ -1,0 +1,183 @@
+"""The statement that puts things where they are held, found in the source of the job.
+
+A list is allocated nowhere and appended to somewhere: what a person has to change is the line with
+``self.preds.append(p)``, wherever the tensor was made.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from vramscope.holders.code_owner import Owner, owner_of
+from vramscope.holders.holder import HolderFound, SourceLine, StoreTarget
+
+MAX_LINES: Final = 20_000
+_MAX_TREES: Final = 16
+_PUTS: Final = frozenset(
+    {"append", "appendleft", "extend", "add", "insert", "update", "setdefault", "put", "push"}
+)
+
+_trees: dict[str, ast.Module | None] = {}
+
+
+class _Scope(Struct):
+    """A part of a source file, and the function that it is."""
+
+    node: Any
+    function: str
+
+
+def storing_line(target: StoreTarget) -> SourceLine | None:
+    """The one statement that stores into a name; ``None`` if there is none, or several.
+
+    Args:
+        target: the name, and where it is one.
+    """
+    if owner_of(target.file) > Owner.LIBRARY:
+        return None
+    tree = _tree(target.file)
+    if tree is None:
+        return None
+    for scopes in _scopes(tree, target):
+        lines = {
+            SourceLine(target.file, statement.lineno, function)
+            for scope in scopes
+            for statement, function in _statements(scope)
+            if _stores(statement, target)
+        }
+        if lines:
+            return lines.pop() if len(lines) == 1 else None
+    return None
+
+
+def find_storing_lines(holders: Iterable[HolderFound]) -> None:
+    """Look for the statements that store into what holds. Reads source files."""
+    for holder in holders:
+        if holder.target is not None:
+            holder.stored_at = storing_line(holder.target)
+            holder.target = None
+
+
+def _tree(file: str) -> ast.Module | None:
+    """A source file as it was read first: of one that was changed the lines would be wrong."""
+    if file not in _trees:
+        lines = linecache.getlines(file)
+        tree: ast.Module | None = None
+        if 0 < len(lines) <= MAX_LINES:
+            try:
+                tree = ast.parse("".join(lines))
+            except (SyntaxError, ValueError, RecursionError):
+                tree = None
+        if len(_trees) >= _MAX_TREES:
+            _trees.clear()
+        _trees[file] = tree
+    return _trees[file]
+
+
+def _scopes(tree: ast.Module, target: StoreTarget) -> Iterator[list[_Scope]]:
+    """Where to look, the nearest first: the class or function, then the whole file."""
+    if target.class_name:
+        found = [each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]
+        yield [_Scope(each, "") for each in found if each.name == target.class_name]
+    if target.first_line:
+        around = [
+            each
+            for each in ast.walk(tree)
+            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            and _first_line(each) <= target.first_line <= (each.end_lineno or 0)
+        ]
+        # The innermost first: of a closure the variable is that of a function around.
+        for each in sorted(around, key=_first_line, reverse=True):
+            yield [_Scope(each, getattr(each, "name", "<lambda>"))]
+    if target.is_attribute or not target.first_line:
+        yield [_Scope(tree, "<module>")]
+
+
+def _first_line(node: Any) -> int:
+    decorators = [int(each.lineno) for each in getattr(node, "decorator_list", ())]
+    return min([int(node.lineno), *decorators])
+
+
+def _statements(scope: _Scope) -> Iterator[tuple[ast.stmt, str]]:
+    pending: list[tuple[Any, str]] = [(scope.node, scope.function)]
+    while pending:
+        node, function = pending.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            function = node.name
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                yield child, function
+            pending.append((child, function))
+
+
+def _stores(statement: ast.stmt, target: StoreTarget) -> bool:
+    if isinstance(statement, ast.Expr):
+        return any(_puts(call, target) for call in _calls(statement.value))
+    if isinstance(statement, ast.AugAssign):
+        return _is_target(_without_keys(statement.target), target)
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        places = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        return any(_assigns(place, statement.value, target) for place in _flat(places))
+    return False
+
+
+def _assigns(place: ast.expr, value: ast.expr | None, target: StoreTarget) -> bool:
+    """``name[...] = x``, ``name = name + x``; of one that is the tensor itself ``x.name = y``."""
+    bare = _without_keys(place)
+    if not _is_target(bare, target):
+        return False
+    if bare is not place or target.is_single:
+        return True
+    return value is not None and any(_is_target(each, target) for each in ast.walk(value))
+
+
+def _puts(call: ast.Call, target: StoreTarget) -> bool:
+    function = call.func
+    if isinstance(function, ast.Name):
+        is_set = function.id == "setattr" and len(call.args) == 3
+        return is_set and target.is_attribute and _is_text(call.args[1], target.name)
+    if not isinstance(function, ast.Attribute) or function.attr not in _PUTS:
+        return False
+    return _is_target(_without_keys(function.value), target)
+
+
+def _is_text(node: ast.expr, text: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == text
+
+
+def _calls(value: ast.expr) -> Iterator[ast.Call]:
+    return (each for each in ast.walk(value) if isinstance(each, ast.Call))
+
+
+def _without_keys(node: ast.expr) -> ast.expr:
+    """``self.results`` of ``self.results[k]`` and of ``self.results.setdefault(k, [])``."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("setdefault", "get")
+        ):
+            node = node.func.value
+        else:
+            return node
+
+
+def _flat(places: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    for place in places:
+        if isinstance(place, (ast.Tuple, ast.List)):
+            yield from _flat(place.elts)
+        else:
+            yield place
+
+
+def _is_target(node: ast.AST, target: StoreTarget) -> bool:
+    if target.is_attribute:
+        return isinstance(node, ast.Attribute) and node.attr == target.name
+    return isinstance(node, ast.Name) and node.id == target.name
