@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_server.findings.across_ranks import across_ranks
 from vramscope_server.findings.finding_writer import FindingWriter
-from vramscope_server.findings.judging import Found, Judgement
+from vramscope_server.findings.judging import Judgement
 from vramscope_server.findings.matching import match
 from vramscope_server.findings.mutes import Mutes
 from vramscope_server.findings.record import FindingRecord, opened
@@ -28,6 +28,14 @@ _MISSED_NS: Final = 6 * 10**9
 """A finding is over when so many judgements in a row, over so long, do not find it."""
 _STAYS: Final = frozenset({"oom"})
 """What has happened does not end by not being found again."""
+
+
+class _Source(NamedTuple):
+    """Who made a finding, and of which life its step numbers are."""
+
+    judge: str
+    life: int
+    step_offset: int
 
 
 class RunStates(Protocol):
@@ -128,11 +136,10 @@ class FindingsBoard:
         before = [record for record in self.open_of(run_id) if record.judge]
         seen: set[str] = set()
         for found, record in match(before, across_ranks(judgement.found)):
-            taken = self._take_found(run_id, found, record, now_ns, over)
+            life = where.get(min(found.finding.ranks, default=-1), (0, 0))
+            source = _Source(found.judge, *life)
+            taken = self._take_found(run_id, found.finding, record, now_ns, over, source)
             if taken is not None:
-                taken.judge = found.judge
-                life = where.get(min(found.finding.ranks, default=-1), (0, 0))
-                taken.data = taken.data | {"life": life[0], "step_offset": life[1]}
                 seen.add(taken.id)
         for record in before:
             if record.id not in seen and _was_looked_for(record, judgement):
@@ -165,12 +172,12 @@ class FindingsBoard:
     def _take_found(
         self,
         run_id: str,
-        found: Found,
+        finding: Finding,
         record: FindingRecord | None,
         now_ns: int,
         over: frozenset[int],
+        source: _Source,
     ) -> FindingRecord | None:
-        finding = found.finding
         if record is not None and record.stage == "confirmed" and finding.stage == "suspected":
             # The line is known; that it has to be looked for anew changes nothing.
             record.seen_ns, record.missed = now_ns, 0
@@ -181,7 +188,7 @@ class FindingsBoard:
             if past.take(finding, now_ns):
                 self.tell(past)
             return past
-        return self._take(run_id, rank, finding, record, now_ns)
+        return self._take(run_id, rank, finding, record, now_ns, source)
 
     def _take(
         self,
@@ -190,12 +197,14 @@ class FindingsBoard:
         finding: Finding,
         record: FindingRecord | None,
         now_ns: int,
+        source: _Source | None = None,
     ) -> FindingRecord | None:
         if record is None:
-            return self._open_one(run_id, rank, finding, now_ns)
+            return self._open_one(run_id, rank, finding, now_ns, source)
         before, was_stage = key_of(record), record.stage
         self._shelf.take_away(record)
         record.rank = rank
+        _note_source(record, source)
         has_changed = record.take(finding, now_ns) or key_of(record) != before
         record.seen_ns, record.missed = now_ns, 0
         self._shelf.put(record)
@@ -209,7 +218,12 @@ class FindingsBoard:
         return record
 
     def _open_one(
-        self, run_id: str, rank: int | None, finding: Finding, now_ns: int
+        self,
+        run_id: str,
+        rank: int | None,
+        finding: Finding,
+        now_ns: int,
+        source: _Source | None,
     ) -> FindingRecord | None:
         record = opened(run_id, finding, rank, now_ns)
         known, past = self._shelf.open(key_of(record)), self._shelf.past(key_of(record))
@@ -223,9 +237,17 @@ class FindingsBoard:
             record.seen_ns = now_ns
         else:
             record.muted = self.mutes.of(record)
+        _note_source(record, source)
         self._shelf.put(record)
         self.tell(record)
         return record
+
+
+def _note_source(record: FindingRecord, source: _Source | None) -> None:
+    if source is not None:
+        record.judge = source.judge
+        life = {"life": source.life, "step_offset": source.step_offset}
+        record.data = record.data | life
 
 
 def _was_looked_for(record: FindingRecord, judgement: Judgement) -> bool:

@@ -13,14 +13,17 @@ import pytest
 
 from tests.support.streams import open_store
 from vramscope_analysis.diagnosis.finding import Finding
-from vramscope_server.findings import board as board_module
+from vramscope_server.findings import shelf as shelf_module
 from vramscope_server.findings.board import FindingsBoard
+from vramscope_server.findings.judging import Failure, Found, Judgement
 from vramscope_server.findings.record import FindingRecord
 from vramscope_server.store import findings
 from vramscope_server.store.database import StoreError
 from vramscope_server.store.store import Store
 
 FINDING = Finding("agent_degraded", "info", "Sampling at 4.0 instead of 10 Hz.")
+LEAK = Finding("leak", "info", "Memory grows.", stage="suspected", ranks=(0,))
+TOLD = replace(LEAK, stage="confirmed", subject="train.py:5", severity="warning")
 SECOND_NS = 10**9
 
 
@@ -29,14 +32,17 @@ class Neighbours:
 
     def __init__(self) -> None:
         self.told: list[dict[str, Any]] = []
-        self.ranks: list[dict[str, Any]] = []
+        self.changed: list[str] = []
 
     def run(self, run_id: str) -> dict[str, Any] | None:
-        return {"ranks": self.ranks} if self.ranks else None
+        return {"name": "train", "ranks": []}
 
     def publish_finding(self, run_id: str, finding: dict[str, Any]) -> None:
         assert run_id == finding["run"]
         self.told.append(finding)
+
+    def run_changed(self, run_id: str) -> None:
+        self.changed.append(run_id)
 
 
 class Bench:
@@ -54,8 +60,25 @@ class Bench:
     def report(self, finding: Finding | None, rank: int = 0) -> None:
         self.board.report("run-a", rank, "agent_degraded", finding)
 
+    def judged(
+        self,
+        *found: Finding,
+        ranks: tuple[int, ...] = (0, 1, 2),
+        failures: tuple[Failure, ...] = (),
+        over: tuple[int, ...] = (),
+    ) -> None:
+        """What one judge says, two seconds after the last time."""
+        self.now_ns += 2 * SECOND_NS
+        judgement = Judgement("run-a", self.now_ns, frozenset(ranks))
+        judgement.found = [Found("leak", finding) for finding in found]
+        judgement.failures = set(failures)
+        self.board.judged(judgement, {0: (1, 500)}, frozenset(over))
+
+    def open_ones(self) -> list[FindingRecord]:
+        return self.board.open_of("run-a")
+
     async def stored(self) -> list[FindingRecord]:
-        await self.board.write()
+        await self.board.writer.write()
         return await self.store.read(lambda c: findings.list_findings(c, "run-a"))
 
 
@@ -94,7 +117,7 @@ async def test_it_is_opened_once_and_told_and_stored(bench: Bench) -> None:
 
 
 @on_a_bench
-async def test_it_is_resolved_when_it_is_over_and_opened_anew_later(bench: Bench) -> None:
+async def test_what_holds_again_soon_is_the_same_finding_later_another_one(bench: Bench) -> None:
     bench.report(None)
     assert bench.neighbours.told == []
     bench.report(FINDING)
@@ -102,11 +125,15 @@ async def test_it_is_resolved_when_it_is_over_and_opened_anew_later(bench: Bench
     bench.report(None)
     bench.report(None)
     assert [finding["resolved_ns"] for finding in bench.neighbours.told] == [None, 101 * SECOND_NS]
-    bench.now_ns += SECOND_NS
+    bench.now_ns += 600 * SECOND_NS
     bench.report(FINDING)
-    stored = await bench.stored()
-    assert [record.resolved_ns for record in stored] == [None, 101 * SECOND_NS]
-    assert len({record.id for record in stored}) == 2
+    (record,) = await bench.stored()
+    assert (record.resolved_ns, record.opened_ns) == (None, 100 * SECOND_NS)
+    assert [entry["what"] for entry in record.data["history"]] == ["opened", "resolved", "reopened"]
+    bench.report(None)
+    bench.now_ns += 601 * SECOND_NS
+    bench.report(FINDING)
+    assert len({record.id for record in await bench.stored()}) == 2
 
 
 @on_a_bench
@@ -132,30 +159,148 @@ async def test_ranks_are_apart(bench: Bench) -> None:
 @on_a_bench
 async def test_what_was_open_is_taken_up_after_a_restart(bench: Bench) -> None:
     bench.report(FINDING)
-    await bench.board.write()
+    stored = await bench.stored()
     bench.board = bench.new_board()
-    await bench.board.start()
+    bench.board.adopt(stored)
+    bench.board.adopt(stored)  # known by now
     assert bench.board.is_open("run-a", 0, "agent_degraded")
     bench.now_ns += SECOND_NS
     bench.report(None)
-    await bench.board.stop()
     (record,) = await bench.stored()
-    assert record.resolved_ns == 101 * SECOND_NS
+    assert (record.id, record.resolved_ns) == (stored[0].id, 101 * SECOND_NS)
+    # And what was over a moment ago is taken up, too.
+    bench.board = bench.new_board()
+    bench.board.adopt(await bench.stored())
+    bench.report(FINDING)
+    assert bench.open_ones()[0].id == stored[0].id
 
 
 @on_a_bench
-async def test_it_ends_with_its_rank(bench: Bench) -> None:
-    bench.report(FINDING, rank=0)
-    bench.report(FINDING, rank=1)
-    bench.report(FINDING, rank=2)
-    bench.neighbours.ranks = [
-        {"rank": 0, "state": "live", "ended_ns": None, "last_seen_ns": 5},
-        {"rank": 1, "state": "ended", "ended_ns": 130 * SECOND_NS, "last_seen_ns": 5},
-        {"rank": 2, "state": "lost", "ended_ns": None, "last_seen_ns": 110 * SECOND_NS},
-    ]
-    bench.board.resolve_ended()
-    stored = {record.rank: record.resolved_ns for record in await bench.stored()}
-    assert stored == {0: None, 1: 130 * SECOND_NS, 2: 110 * SECOND_NS}
+async def test_a_suspicion_becomes_a_verdict_under_the_same_id(bench: Bench) -> None:
+    bench.judged(LEAK)
+    (suspected,) = bench.neighbours.told
+    assert (suspected["stage"], suspected["confirmed_ns"]) == ("suspected", None)
+    bench.judged(TOLD)
+    confirmed = bench.neighbours.told[-1]
+    assert confirmed["id"] == suspected["id"]
+    assert (confirmed["stage"], confirmed["subject"]) == ("confirmed", "train.py:5")
+    assert confirmed["confirmed_ns"] == bench.now_ns
+    assert confirmed["updated_ns"] > suspected["updated_ns"]
+    assert (suspected["life"], suspected["step_offset"]) == (1, 500)
+    # Less is known of it after a restart of the server: that takes nothing back.
+    bench.judged(LEAK)
+    (record,) = await bench.stored()
+    assert (record.stage, record.subject, record.data["step_offset"]) == (
+        "confirmed",
+        "train.py:5",
+        500,
+    )
+
+
+@on_a_bench
+async def test_a_suspicion_may_turn_out_to_be_of_another_kind(bench: Bench) -> None:
+    bench.judged(LEAK)
+    bench.judged(replace(TOLD, kind="retained_exception"))
+    (record,) = await bench.stored()
+    assert (record.kind, record.opened_ns) == ("retained_exception", 102 * SECOND_NS)
+
+
+@on_a_bench
+async def test_what_is_not_found_three_times_is_over(bench: Bench) -> None:
+    bench.judged(LEAK)
+    bench.judged()
+    bench.judged()
+    bench.judged(LEAK)
+    for _ in range(2):
+        bench.judged()
+        assert len(bench.open_ones()) == 1
+    bench.judged()
+    (record,) = await bench.stored()
+    assert (record.state, record.resolved_ns) == ("resolved", bench.now_ns)
+
+
+@on_a_bench
+async def test_nobody_looked_nothing_is_over(bench: Bench) -> None:
+    bench.judged(LEAK)
+    for _ in range(5):
+        bench.judged(ranks=(1, 2))
+        bench.judged(failures=(Failure("leak", 0),))
+    assert len(bench.open_ones()) == 1
+    bench.report(FINDING)  # of nobody that is asked in turn
+    for _ in range(5):
+        bench.judged()
+    assert [record.kind for record in bench.open_ones()] == ["agent_degraded"]
+
+
+@on_a_bench
+async def test_that_memory_ran_out_is_never_over(bench: Bench) -> None:
+    bench.judged(Finding("oom", "critical", "Out of memory at step 5.", subject="x", ranks=(0,)))
+    for _ in range(10):
+        bench.judged()
+    assert [record.kind for record in bench.open_ones()] == ["oom"]
+
+
+@on_a_bench
+async def test_the_same_on_more_and_more_ranks_is_one_finding(bench: Bench) -> None:
+    bench.judged(LEAK)
+    bench.judged(LEAK, replace(LEAK, ranks=(1,)))
+    (record,) = bench.open_ones()
+    assert (record.rank, record.ranks) == (None, (0, 1))
+    bench.judged(replace(LEAK, ranks=(1,)))
+    (record,) = bench.open_ones()
+    assert (record.rank, record.ranks) == (1, (1,))
+    assert len(await bench.stored()) == 1
+
+
+@on_a_bench
+async def test_what_held_to_the_end_stays_the_verdict(bench: Bench) -> None:
+    bench.judged(TOLD)
+    (record,) = bench.open_ones()
+    bench.board.resolve(record, 150 * SECOND_NS, is_final=True)
+    assert bench.board.verdict("run-a", False)["finding"] is None
+    assert bench.board.verdict("run-a", True)["finding"]["id"] == record.id
+    assert bench.board.find(record.id) is record
+    # Something comes late, such as a report: the words may change, the state does not.
+    later = replace(TOLD, summary="It ran out of memory.")
+    bench.judged(later, over=(0, 1, 2))
+    (stored,) = await bench.stored()
+    assert (stored.state, stored.summary) == ("final", "It ran out of memory.")
+    assert stored.resolved_ns == 150 * SECOND_NS
+    # The rank was not over after all.
+    bench.judged(later)
+    assert [one.id for one in bench.open_ones()] == [record.id]
+
+
+@on_a_bench
+async def test_a_finding_that_another_server_goes_on_with_is_forgotten(bench: Bench) -> None:
+    bench.judged(LEAK)
+    (record,) = bench.open_ones()
+    before = len(bench.neighbours.told)
+    bench.board.forget(record)
+    assert (bench.board.runs(), len(bench.neighbours.told)) == ([], before)
+    (stored,) = await bench.stored()
+    assert stored.state == "open"
+
+
+@on_a_bench
+async def test_who_found_it_is_known_after_a_restart(bench: Bench) -> None:
+    bench.judged(LEAK)
+    stored = await bench.stored()
+    assert [record.judge for record in stored] == ["leak"]
+    bench.board = bench.new_board()
+    bench.board.adopt(stored)
+    for _ in range(4):
+        bench.judged()
+    assert bench.open_ones() == []
+
+
+@on_a_bench
+async def test_the_list_of_runs_hears_of_it(bench: Bench) -> None:
+    bench.judged(LEAK)
+    assert bench.neighbours.changed == ["run-a"]
+    said = bench.board.verdict("run-a", False)
+    assert (said["finding"]["kind"], said["findings_open"]["info"]) == ("leak", 1)
+    assert bench.board.verdict("run-b", False)["finding"] is None
 
 
 @on_a_bench
@@ -167,10 +312,10 @@ async def test_a_database_that_refuses_is_tried_again(bench: Bench) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bench.store, "write", refuse)
         bench.report(FINDING)
-        await bench.board.write()
+        await bench.board.writer.write()
         bench.now_ns += SECOND_NS
         bench.report(None)
-        await bench.board.write()
+        await bench.board.writer.write()
     assert bench.store.write == works
     (record,) = await bench.stored()
     assert record.resolved_ns == 101 * SECOND_NS
@@ -179,7 +324,7 @@ async def test_a_database_that_refuses_is_tried_again(bench: Bench) -> None:
 @on_a_bench
 async def test_there_is_a_bound(bench: Bench) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(board_module, "MAX_OPEN", 2)
+        patch.setattr(shelf_module, "MAX_OPEN", 2)
         for rank in range(3):
             bench.report(FINDING, rank)
     assert [record.rank for record in await bench.stored()] in ([0, 1], [1, 0])

@@ -49,8 +49,14 @@ def test_who_it_is_and_what_it_has() -> None:
 def test_rows_and_what_follows_from_them() -> None:
     rank = GatheredRank(RankInfo(3, "node", 42))
     rank.take_steps(make_rows("step", time_ns=[1, 2], step=[1, 2], a=[5, 6]))
-    names = {"device__total_bytes": [90, 90], "cache__largest_free_bytes": [7, -(1 << 63)]}
-    rank.take_samples(make_rows(time_ns=[1, 2], step=[1, 1], **names))
+    rank.take_samples(
+        make_rows(
+            time_ns=[1, 2],
+            step=[1, 1],
+            device__total_bytes=[90, 90],
+            cache__largest_free_bytes=[7, -(1 << 63)],
+        )
+    )
     evidence = read(rank)
     assert evidence.steps.numbers("a").tolist() == [5, 6]
     assert evidence.total_bytes == 90

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,8 +28,8 @@ def steps(first: int, floors: list[int], peaks: list[int] | None = None) -> Rows
     return Rows.from_batch("step", first, LAYOUT, len(floors), body)
 
 
-def history(**options: Any) -> RowHistory:
-    return RowHistory(**{"head": 4, "lowest": FLOOR, "highest": "peak"} | options)
+def history(head: int = 4) -> RowHistory:
+    return RowHistory(head, FLOOR, "peak")
 
 
 def test_rows_come_back_as_they_came() -> None:
