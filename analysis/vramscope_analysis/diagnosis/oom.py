@@ -22,14 +22,16 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 
 KIND: Final = "oom"
+_MOST_JUDGED: Final = 8
 _MOST_NAMED: Final = 8
 _MOST_PINS: Final = 3
 
 
 def oom(rank: RankEvidence) -> list[Finding]:
-    """Judge every report of a rank; those of one cause and place are one finding."""
+    """Judge every report of a rank; those of one line are one finding."""
     found: dict[str, list[tuple[OomReport, Finding]]] = {}
-    for report in sorted(rank.ooms, key=lambda report: report.time_ns):
+    # Who runs out again and again does so at one line: the last times tell which.
+    for report in sorted(rank.ooms, key=lambda report: report.time_ns)[-_MOST_JUDGED:]:
         finding = diagnose_oom(report, rank)
         found.setdefault(finding.subject, []).append((report, finding))
     return [_together(same) for same in found.values()]
@@ -60,7 +62,7 @@ def diagnose_oom(
         culprits=_culprits(case, main),
         remedies=remedies_of(case, causes),
         detail=detail_of(case, causes),
-        subject=_subject(case, main),
+        subject=_subject(case),
         since_step=report.step,
     )
 
@@ -90,8 +92,9 @@ def _severity(case: OomCase) -> Severity:
     return "info" if case.is_search else "warning"
 
 
-def _subject(case: OomCase, cause: Cause) -> str:
-    return " ".join(filter(None, (cause.name, case.place.short if case.place else case.phase)))
+def _subject(case: OomCase) -> str:
+    """The line that asked: what is learnt later may change the cause, but not that."""
+    return case.place.short if case.place else case.phase
 
 
 def _culprits(case: OomCase, cause: Cause) -> tuple[Culprit, ...]:

@@ -193,7 +193,7 @@ def _growth(values: Numbers, rows: Rows) -> Growth | None:
         return None
     known = known[-1024:]
     level = values[known]
-    start = float(np.median(level[: max(len(level) // 4, 2)]))
+    start = float(np.median(level[:_LEAST_STEPS]))
     grown = float(level[-1]) - start
     if grown <= 0 or level[-1] < level.max() - 0.25 * grown:
         return None

@@ -11,8 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from vramscope_analysis.allocator import (
+    AllocatorSettings,
+    settings_from_snapshot,
+    settings_text,
+)
 from vramscope_analysis.allocator.rounding import segment_size
-from vramscope_analysis.diagnosis.settings_advice import read_settings
 from vramscope_analysis.evidence.columns import Rows
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.moments.category import Category
@@ -48,7 +52,7 @@ def _report(
     if trace is None:
         raise ValueError("expected trace entries, got none")
     moment = moment_of(memory, entry)
-    settings = read_settings(_settings_text(memory))
+    settings = _settings(memory)
     segment = None if settings is None else segment_size(size, settings)
     time_ns = int(memory.time_us[entry]) * 1000
     ended = [end for end in memory.step_ends if end.moment < entry]
@@ -75,7 +79,7 @@ def _report(
         by_size=_sizes(memory, entry),
         by_category=_categories(memory, moment),
         steps=rows.before(len(ended)),
-        settings=_settings_text(memory),
+        settings=None if settings is None else settings_text(settings),
         threads=({"name": "recorded", "raised": True, "frames": frames},) if frames else (),
         recovered_step=numbers[-1] if later else None,
     )
@@ -89,9 +93,11 @@ def _inferred_limit(memory: RecordedMemory) -> int | None:
         return None
 
 
-def _settings_text(memory: RecordedMemory) -> str | None:
-    told = memory.snapshot.settings.get("PYTORCH_CUDA_ALLOC_CONF")
-    return told if isinstance(told, str) else None
+def _settings(memory: RecordedMemory) -> AllocatorSettings | None:
+    try:
+        return settings_from_snapshot(memory.snapshot.settings)
+    except ValueError:  # such as PyTorch never has
+        return None
 
 
 def _step_rows(memory: RecordedMemory) -> Rows:

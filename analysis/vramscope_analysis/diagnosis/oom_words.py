@@ -113,7 +113,9 @@ def _of_spike(case: OomCase, cause: Cause) -> str:
 
 
 def _of_state(case: OomCase, cause: Cause) -> str:
-    return f"Out of memory as the optimizer made its state in its first step: {_asked(case)}."
+    asked = size_text(case.shortage.request_bytes)
+    left = size_text(case.shortage.largest_left_bytes)
+    return f"Out of memory as the optimizer made its state: asked for {asked}, {left} were left."
 
 
 def _of_large_request(case: OomCase, cause: Cause) -> str:
