@@ -213,8 +213,9 @@ def create_app(settings: Settings) -> Application:
         Judging(JUDGES),
         TakingUp(store, registry, evidence, board, time.time_ns),
         EndedRanks(store, registry, board),
-        Investigator(coordinator),
+        Investigator(coordinator, first_wait_s=limits.ask_interval_s),
         SettingsTrials(evidence, files.open_now),
+        interval_s=limits.judge_interval_s,
     )
     live = LiveEndpoint(hub, registry, authenticator, limits, maps)
     return Application(

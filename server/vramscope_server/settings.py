@@ -44,6 +44,10 @@ class Limits:
     machine_list_age_s: float = 2.0
     """How old a list may be that is given again."""
     machine_list_bytes: int = 4 * 1024 * 1024
+    judge_interval_s: float = 2.0
+    """Least time between two judgements of a run."""
+    ask_interval_s: float = 5.0
+    """Before a run is asked a second time what grows in it; each further time takes twice as long."""
     snapshot_raw_bytes: int = 8 << 30
     """Largest pickle of one snapshot."""
     snapshot_wire_bytes: int = 1 << 30

@@ -25,7 +25,6 @@ _logger = logging.getLogger("vramscope.findings")
 _HOST_GROWTH: Final = frozenset({"host_growth", "pinned_growth"})
 _DEADLINE_S: Final = 600.0
 """Steps may be slow; the agent gives up by itself when nothing grows."""
-_FIRST_WAIT_S: Final = 5.0
 _LONGEST_WAIT_S: Final = 600.0
 _COUNTED_S: Final = 1800.0
 """Questions of this last time make the next one wait."""
@@ -58,10 +57,17 @@ class Investigator:
     Args:
         coordinator: carries the command, and writes it down as any other.
         clock_s: a clock that does not go back.
+        first_wait_s: before a run is asked for the second time.
     """
 
-    def __init__(self, coordinator: Asking, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        coordinator: Asking,
+        clock_s: Callable[[], float] = time.monotonic,
+        first_wait_s: float = 5.0,
+    ) -> None:
         self._coordinator = coordinator
+        self._first_wait_s = first_wait_s
         self._clock_s = clock_s
         self._runs: OrderedDict[str, _Asked] = OrderedDict()
 
@@ -111,7 +117,7 @@ class Investigator:
         if not asked.times_s:
             return True
         doublings = min(len(asked.times_s) - 1, 16)
-        wait_s: float = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**doublings)
+        wait_s: float = min(_LONGEST_WAIT_S, self._first_wait_s * 2**doublings)
         return now_s - asked.times_s[-1] >= wait_s
 
     async def _ask(self, run_id: str, question: Question, asked: _Asked) -> None:

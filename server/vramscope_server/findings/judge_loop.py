@@ -23,8 +23,7 @@ _logger = logging.getLogger("vramscope.findings")
 TURN_LIMIT_S: Final = 30.0
 
 _TICK_S: Final = 0.5
-_LEAST_S: Final = 2.0
-"""Between two judgements of a run."""
+_RETRY_S: Final = 2.0
 _SHARE: Final = 20.0
 """A run is judged again after so many times what it took: 5 % of a core."""
 _QUIET_S: Final = 30.0
@@ -67,6 +66,7 @@ class JudgeLoop:
         trials: SettingsTrials,
         clock_ns: Callable[[], int] = time.time_ns,
         clock_s: Callable[[], float] = time.monotonic,
+        interval_s: float = 2.0,
     ) -> None:
         self._registry = registry
         self._evidence = evidence
@@ -78,6 +78,7 @@ class JudgeLoop:
         self._trials = trials
         self._clock_ns = clock_ns
         self._clock_s = clock_s
+        self._interval_s = interval_s
         self._thread = JudgeThread(TURN_LIMIT_S)
         self._turns: dict[str, _Turns] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -137,12 +138,12 @@ class JudgeLoop:
 
     async def _judge_all(self) -> None:
         while True:
-            await asyncio.sleep(_TICK_S)
+            await asyncio.sleep(min(_TICK_S, self._interval_s))
             try:
                 await self.turn()
             except Exception:  # whatever it was: the next turn may do
                 _logger.exception("a turn of judging failed")
-                await asyncio.sleep(_LEAST_S)
+                await asyncio.sleep(_RETRY_S)
 
     def _is_due(self, run_id: str, state: dict[str, Any]) -> bool:
         turns = self._turns[run_id]
@@ -159,7 +160,7 @@ class JudgeLoop:
                 self._forget(run_id)
             return run.is_new
         turns.over_s = None
-        wait_s = max(_LEAST_S, _SHARE * turns.took_s) if run.is_new else _QUIET_S
+        wait_s = max(self._interval_s, _SHARE * turns.took_s) if run.is_new else _QUIET_S
         return since_s >= wait_s
 
     async def _judge(self, run_id: str, state: dict[str, Any]) -> None:
