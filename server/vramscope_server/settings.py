@@ -47,7 +47,7 @@ class Limits:
     judge_interval_s: float = 2.0
     """Least time between two judgements of a run."""
     ask_interval_s: float = 5.0
-    """Before a run is asked a second time what grows in it; each further time takes twice as long."""
+    """Before a run is asked a second time what grows in it; each time after takes twice as long."""
     snapshot_raw_bytes: int = 8 << 30
     """Largest pickle of one snapshot."""
     snapshot_wire_bytes: int = 1 << 30
