@@ -27,6 +27,8 @@ _LEAST_RISES: Final = 3
 """It has to have gathered in so many rises before a fall: not a model that came and went."""
 _CHANCE: Final = 0.05
 _MATCHED: Final = 0.75
+_MOST_OF_ROWS: Final = 0.1
+_MOST_FALLS: Final = 64
 _STILL_DUE: Final = 4.0
 """Without a fall for so many times as long as between two, it is over."""
 
@@ -89,9 +91,12 @@ def _falls(floors: Floors) -> NDArray[np.int64]:
     differences = np.diff(floors.allocated)
     largest = -float(differences.min())
     least = max(LEAST_FALL_BYTES, _OF_LARGEST * largest)
+    rows = np.flatnonzero(differences <= -least) + 1
+    if len(rows) > _MOST_OF_ROWS * len(floors):
+        return np.zeros(0, np.int64)  # batches of different lengths
     falls: list[int] = []
     start = 0
-    for row in np.flatnonzero(differences <= -least) + 1:
+    for row in rows[-_MOST_FALLS:]:
         gathered = floors.allocated[start:row]
         low = int(np.argmin(gathered))
         rise = float(gathered[-1] - gathered[low])

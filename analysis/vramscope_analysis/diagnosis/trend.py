@@ -11,8 +11,10 @@ enlarged make the same tensors larger.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Final
 
 import numpy as np
@@ -96,12 +98,12 @@ def growth_of(floors: Floors) -> Growth | None:
     if level[-1] - level[0] < LEAST_GROWTH_BYTES:
         return None
     best: _Stretch | None = None
-    window = FAST_WINDOW
-    while window <= len(floors):
+    window = FAST_WINDOW << ((len(floors) // FAST_WINDOW).bit_length() - 1)
+    while best is None and window >= FAST_WINDOW:
         stretch = _stretch(floors, level, len(floors) - window)
         if stretch is not None and _is_enough(stretch, window):
             best = stretch
-        window *= 2
+        window //= 2
     if best is None:
         return None
     return _grown(floors, level, best)
@@ -122,15 +124,16 @@ def _stretch(floors: Floors, level: Numbers, first: int) -> _Stretch | None:
     """The growth from a row until now, if every part of it has its share."""
     starts = _starts(floors.step, first)
     levels = level[starts]
-    rises = np.diff(levels)
-    median = float(np.median(rises))
-    if median <= 0 or rises.min() < _EVEN * median:
+    rises = [float(rise) for rise in np.diff(levels)]
+    median = statistics.median(rises)
+    if median <= 0 or min(rises) < _EVEN * median:
         return None
     if floors.blocks is None and _is_noisy(floors.allocated, level, starts, median):
         return None
-    paces = rises / np.diff(floors.step[starts])
-    slope = _theil_sen(floors.step[starts], levels)
-    return _Stretch(first, slope, float(np.ptp(paces)) / 2, median * (PARTS - 1))
+    steps = [int(step) for step in floors.step[starts]]
+    paces = [rise / (b - a) for rise, (a, b) in zip(rises, pairwise(steps), strict=True)]
+    slope = _theil_sen(steps, levels.tolist())
+    return _Stretch(first, slope, (max(paces) - min(paces)) / 2, median * (PARTS - 1))
 
 
 def _starts(step: NDArray[np.int64], first: int) -> NDArray[np.int64]:
@@ -153,10 +156,12 @@ def _is_enough(stretch: _Stretch, window: int) -> bool:
     return stretch.growth >= least * (PARTS - 1) / PARTS
 
 
-def _theil_sen(x: NDArray[np.int64], y: Numbers) -> float:
+def _theil_sen(x: Sequence[int], y: Sequence[float]) -> float:
     """The median of the slopes of all pairs (Theil 1950, Sen 1968)."""
-    left, right = np.triu_indices(len(x), 1)
-    return float(np.median((y[right] - y[left]) / (x[right] - x[left])))
+    pairs = combinations(zip(x, y, strict=True), 2)
+    return statistics.median(
+        (later[1] - early[1]) / (later[0] - early[0]) for early, later in pairs
+    )
 
 
 def _grown(floors: Floors, level: Numbers, stretch: _Stretch) -> Growth | None:
