@@ -32,6 +32,7 @@ OURS = {
 # work on files analyse in their own process (docs/decisions/0009-offline-commands.md).
 EMULATION = "agent/vramscope/emulation"
 OFFLINE_COMMANDS = {
+    "agent/vramscope/cli/diagnose_file.py",
     "agent/vramscope/cli/replay.py",
     "agent/vramscope/cli/replay_answer.py",
     "agent/vramscope/cli/replay_settings.py",

@@ -21,6 +21,7 @@ _COMMANDS: Final = {
     "runs": "list the runs that a server knows",
     "command": "send a command to a running job",
     "snapshots": "list the snapshots of a run, or download one",
+    "diagnose": "say what is wrong with a run, a snapshot or a report of running out of memory",
     "replay": "replay a recorded job, as it was or under other allocator settings",
     "token": "make, list and revoke tokens of the server",
 }

@@ -61,9 +61,10 @@ class ApiClient:
             raise Problem("no local server is running; start one with: vramscope serve, or --url")
         return cls(local.address, config.token or local.token)
 
-    def get(self, *path: str) -> Any:
+    def get(self, *path: str, **query: str) -> Any:
         """The answer to a GET of this path below the API."""
-        return self._call(urllib.request.Request(self._url(path)))
+        asked = f"?{urllib.parse.urlencode(query)}" if query else ""
+        return self._call(urllib.request.Request(self._url(path) + asked))
 
     def post(self, *path: str, body: dict[str, Any]) -> Any:
         """The answer to a POST."""
