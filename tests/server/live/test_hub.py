@@ -93,6 +93,35 @@ def test_statuses_of_all_runs_go_also_to_who_listens_to_agents() -> None:
     on_loop(scenario)
 
 
+def test_evidence_of_all_runs_goes_to_who_judges() -> None:
+    def scenario(hub: Hub, _registry: FakeRegistry) -> None:
+        taken: list[tuple[Any, ...]] = []
+
+        class Taker:
+            def __getattr__(self, name: str) -> Callable[..., None]:
+                return lambda *told: taken.append((name, *told))
+
+        hub.follow_evidence(Taker())
+        life = LifeOffset(1, 40)
+        hub.publish_samples("nobody follows it", 1, ROWS)
+        hub.publish_steps("nobody follows it", 1, ROWS, life)
+        hub.publish_event("nobody follows it", {"kind": "mark"})
+        hub.publish_command("nobody follows it", {"id": "c"})
+        hub.publish_snapshot("nobody follows it", {"id": "s"})
+        hub.publish_status("nobody follows it", 1, {"rate_hz": 10})
+        run = "nobody follows it"
+        assert taken == [
+            ("take_samples", run, 1, ROWS),
+            ("take_steps", run, 1, ROWS, life),
+            ("take_event", run, {"kind": "mark"}),
+            ("take_command", run, {"id": "c"}),
+            ("take_snapshot", run, {"id": "s"}),
+            ("take_status", run, 1, {"rate_hz": 10}),
+        ]
+
+    on_loop(scenario)
+
+
 def test_an_unknown_run_cannot_be_followed() -> None:
     def scenario(hub: Hub, _registry: FakeRegistry) -> None:
         follower = Follower()

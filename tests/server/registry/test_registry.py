@@ -172,6 +172,19 @@ def test_what_a_run_says_of_its_ranks(bench: Bench) -> None:
     assert bench.registry.connected_ranks("other") == bench.registry.all_ranks("other") == []
 
 
+def test_what_is_wrong_with_a_run_is_said_with_it(bench: Bench) -> None:
+    bench.register(stream_record("a", 1))
+    (before,) = bench.registry.runs()
+    assert "finding" not in before
+    bench.registry.say_verdicts(lambda run_id, is_over: {"finding": (run_id, is_over)})
+    (run,) = bench.registry.runs()
+    assert run["finding"] == ("run-a", False)
+    bench.registry.take_goodbye("a", Goodbye(1, 77, "exit", 0))
+    ended = bench.registry.run("run-a")
+    assert ended is not None
+    assert ended["finding"] == ("run-a", True)
+
+
 def test_an_agents_account_is_plain_data(bench: Bench) -> None:
     bench.register(stream_record("a", 1, rank=0))
     account = AgentAccount(cpu_us={"sampler": 7}, wanted_rate_hz=10.0)

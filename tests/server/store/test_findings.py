@@ -61,6 +61,28 @@ def test_only_those_that_hold(store: Store) -> None:
     assert [each.id for each in still_open] == ["f3", "f1"]
 
 
+def test_what_held_to_the_end_is_part_of_the_verdict(store: Store) -> None:
+    final = record(3, resolved_ns=5, is_final=True)
+    put(store, record(1), record(2, resolved_ns=5), final)
+    assert listed(store, state="verdict") == [final, record(1)]
+    past = store.read_now(lambda c: findings.list_past(c, 6, 10))
+    assert [each.id for each in past] == ["f3"]
+    past = store.read_now(lambda c: findings.list_past(c, 5, 10))
+    assert [each.id for each in past] == ["f3", "f2"]
+    assert store.read_now(lambda c: findings.get(c, "f3")) == final
+    assert store.read_now(lambda c: findings.get(c, "f9")) is None
+
+
+def test_a_mute_is_written_by_who_mutes_alone(store: Store) -> None:
+    put(store, record(1))
+    store.write_now(lambda c: findings.set_muted(c, "f1", {"until": "run"}))
+    put(store, record(1, summary="Newer."))
+    (found,) = listed(store)
+    assert (found.muted, found.summary) == ({"until": "run"}, "Newer.")
+    store.write_now(lambda c: findings.set_muted(c, "f1", None))
+    assert listed(store)[0].muted is None
+
+
 def test_fewer_are_listed_when_they_hold_much(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

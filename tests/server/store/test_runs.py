@@ -44,6 +44,19 @@ def test_a_new_life_of_a_rank_counts_as_a_restart(store: Store) -> None:
     assert ids == [first.stream_id, second.stream_id]
 
 
+def test_when_each_rank_was_heard_of_last_is_that_of_its_newest_life(store: Store) -> None:
+    for stream, rank in (("stream-a", 0), ("stream-b", 0), ("stream-c", 1)):
+        register_stream(store, registration(stream, rank=rank))
+    table = tables.streams
+    for stream, seen_ns in (("stream-a", 9), ("stream-b", 7)):
+        ended = update(table).where(table.c.uid == stream)
+        store.write_now(partial(execute, ended.values(last_seen_ns=seen_ns, ended_ns=seen_ns)))
+    assert store.read_now(lambda c: runs.ranks_seen(c, "run-a")) == {
+        0: runs.RankSeen(7, 7),
+        1: runs.RankSeen(START_NS, None),
+    }
+
+
 @pytest.mark.parametrize("other", [registration(rank=1), registration(run="run-b")])
 def test_a_stream_belongs_to_one_rank_of_one_run(store: Store, other: Register) -> None:
     register_stream(store)
