@@ -31,6 +31,7 @@ from vramscope.devices.further_devices import FurtherDevices
 from vramscope.devices.in_use import DeviceInUse
 from vramscope.devices.mps import MpsDevice
 from vramscope.growth.explain import growth_handlers
+from vramscope.growth.optimizers_in_use import OptimizersInUse
 from vramscope.guard import guarded
 from vramscope.history.part import HistoryPart
 from vramscope.identity.identity import Identity
@@ -97,7 +98,8 @@ class Observer:
         self._peak_counters: PeakCounters
         on_boundary: Callable[[], None] | None = None
         self._further: FurtherDevices | None = None
-        optimizer_listeners: list[Callable[[Any], None]] = []
+        optimizers = OptimizersInUse(lambda: self._steps.step)
+        optimizer_listeners: list[Callable[[Any], None]] = [optimizers.saw_optimizer]
         self_cost = SelfCost(other_cpu_ns)
         listing: Callable[[], ProcessListing] = ProcessListing
         if config.emulate:
@@ -179,7 +181,9 @@ class Observer:
                     **self._map.handlers(),
                     **self._history.handlers(),
                     **self._oom.handlers(),
-                    **growth_handlers(self._device, self._history.history, self_cost.add_hook_ns),
+                    **growth_handlers(
+                        self._device, self._history.history, self_cost.add_hook_ns, optimizers
+                    ),
                     **module_handlers(self._reading, lambda: roots_of(modules.alive())),
                 },
             ),

@@ -8,13 +8,17 @@ from collections.abc import Callable
 from vramscope.commands.call import Call, Handler, Ongoing
 from vramscope.devices.device import Device
 from vramscope.growth.growth_watch import GrowthWatch
+from vramscope.growth.optimizers_in_use import OptimizersInUse
 from vramscope.growth.recording import StackRecording
 from vramscope.history.history import History
 from vramscope_protocol.errors import CONFLICT, VramscopeError
 
 
 def growth_handlers(
-    device: Device, history: History, add_cost_ns: Callable[[int], object]
+    device: Device,
+    history: History,
+    add_cost_ns: Callable[[int], object],
+    optimizers: OptimizersInUse,
 ) -> dict[str, Handler]:
     """The command about growth, by name.
 
@@ -22,6 +26,7 @@ def growth_handlers(
         device: is looked at.
         history: owns the recording.
         add_cost_ns: told what the looks cost.
+        optimizers: knows who steps.
     """
     running: list[GrowthWatch] = []
 
@@ -34,7 +39,8 @@ def growth_handlers(
         if why_not is not None:
             raise VramscopeError(CONFLICT, why_not)
         recording = StackRecording(history)
-        running[:] = [GrowthWatch(device, recording, call.params, call.id, add_cost_ns)]
-        return running[0]
+        watch = GrowthWatch(device, recording, call.params, call.id, add_cost_ns, optimizers.in_use)
+        running[:] = [watch]
+        return watch
 
     return {"explain_growth": explain_growth}

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import Struct, field, structs
 
 from vramscope.growth.groups import Group
+from vramscope.growth.idle_tensors import IdleGroup, IdleTensors
 from vramscope.growth.samples import sample_addresses
 from vramscope.holders.graph_holders import Graphs, graph_holders
 from vramscope.holders.holder import HolderFound
@@ -62,18 +63,24 @@ class GroupHolders:
         self._births = births
         self._box = TimeBox(limit_s)
         self._classes = TensorClasses()
+        self._plain: list[int] = []
         self._with_graph: list[int] = []
         self._with_gradient: list[int] = []
         self.graphs = Graphs()
+        self.idle: list[IdleGroup] = []
+        """Live tensors that no step works with."""
         self.notes: list[str] = []
         self.objects = 0
         """How many objects were looked at."""
 
-    def find(self, groups: Sequence[Group], *, upwards: bool) -> list[Held]:
+    def find(
+        self, groups: Sequence[Group], optimizers: Sequence[Any] = (), *, upwards: bool
+    ) -> list[Held]:
         """What holds each group, in their order.
 
         Args:
             groups: are looked into.
+            optimizers: those that step the job's parameters.
             upwards: also look for what no name leads to, which is dear.
         """
         samples = [sample_addresses(group) for group in groups]
@@ -87,6 +94,8 @@ class GroupHolders:
                 self.graphs = graph_holders(
                     reach, self._numbers(reach, self._with_graph), self._birth_of
                 )
+                idle = IdleTensors(reach, self._storage, self._births)
+                self.idle = idle.find(self._numbers(reach, self._plain), optimizers)
                 if upwards and any(each.missing for each in held):
                     self._look_upwards(reach, held)
                 return held
@@ -100,6 +109,7 @@ class GroupHolders:
         """Whether an object is a tensor in one of the blocks; others of interest are noted."""
         if not self._classes.is_plain(value):
             return False
+        self._plain.append(id(value))
         if value.grad_fn is not None:
             self._with_graph.append(id(value))
         elif value.requires_grad:
@@ -197,9 +207,7 @@ def name_missing(
     rest = len(held.missing) - len(sent)
     if rest and graphs:
         for holder in graphs[:_MOST_GRAPHS]:
-            held.holders.append(
-                HolderFound(holder.kind, holder.chain, holder.frame, rest, holder.is_growing)
-            )
+            held.holders.append(structs.replace(holder, tensors=rest))
     elif rest:
         found = HolderFound("cpp", ["no object in Python"]) if was_searched else _UNKNOWN
         held.holders.append(structs.replace(found, tensors=rest))

@@ -11,10 +11,11 @@ from typing import Any, Final, Protocol
 from vramscope.devices.caching_allocator import current_bytes
 from vramscope.growth.group_holders import GroupHolders, Held, name_missing
 from vramscope.growth.groups import Group, growing_groups, rise
+from vramscope.growth.idle_tensors import IdleGroup
 from vramscope.growth.live_blocks import LiveBlocks
 from vramscope.growth.pace import MAX_LOOKS, LookPace, spread
 from vramscope.growth.recording import StackRecording
-from vramscope.growth.report import group_report, growth_report
+from vramscope.growth.report import group_report, growth_report, idle_report
 from vramscope.growth.shared_storages import SharedStorages
 from vramscope.holders.storing_line import find_storing_lines
 from vramscope.size_text import size_text
@@ -57,7 +58,9 @@ class GrowthWatch:
         device: is looked at.
         recording: has the stacks recorded.
         params: how to look.
+        issued_by: id of the command.
         add_cost_ns: told what the looks cost.
+        optimizers: those that step the job's parameters.
     """
 
     def __init__(
@@ -67,11 +70,14 @@ class GrowthWatch:
         params: ExplainGrowthParams,
         issued_by: str,
         add_cost_ns: Callable[[int], object],
+        optimizers: Callable[[], list[Any]] = list,
     ) -> None:
         self._device = device
         self._recording = recording
         self._params = params
         self._add_cost_ns = add_cost_ns
+        self._optimizers = optimizers
+        self._idle: list[IdleGroup] = []
         self.is_on = True
         """Whether it goes on."""
         self._first_search: GroupHolders | None = None
@@ -189,7 +195,8 @@ class GrowthWatch:
         groups = self._groups(self._compared())[:MAX_GROUPS]
         births = {address: block.born for address, block in self._blocks.blocks.items()}
         search = GroupHolders(self._device.storage, births, self._params.max_ms / 1e3)
-        held = search.find(groups, upwards=upwards) if groups else []
+        held = search.find(groups, self._optimizers(), upwards=upwards)
+        self._idle = search.idle
         self._notes += search.notes
         took_ns = time.perf_counter_ns() - start_ns
         self._pace.spent_ns += took_ns
@@ -207,6 +214,7 @@ class GrowthWatch:
             return None
         groups, held = self._found
         find_storing_lines(holder for each in held for holder in each.holders)
+        find_storing_lines(each.holder for each in self._idle)
         complete = len(self._steps) >= self._params.looks and not self._notes
         report = self._report(groups, held, complete=complete)
         self.is_on = False
@@ -244,6 +252,7 @@ class GrowthWatch:
             steps_watched=self._pace.steps,
             garbage=_garbage(groups, held),
             host_groups=(),
+            held=[idle_report(each) for each in self._idle],
             notes=[*([note] if note else []), *self._notes],
             complete=complete,
         )

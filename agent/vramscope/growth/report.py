@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from vramscope.growth.groups import Group
+from vramscope.growth.idle_tensors import IdleGroup
 from vramscope.growth.live_blocks import Source
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.holder import HolderFound, holder_report
@@ -41,6 +42,18 @@ def group_report(
     }
 
 
+def idle_report(group: IdleGroup) -> dict[str, Any]:
+    """Tensors that no step works with as JSON: a group without looks."""
+    return {
+        "stack": [],
+        "bytes": group.bytes,
+        "count": group.count,
+        "tensors": group.tensors,
+        "holders": [holder_report(group.holder)],
+        "category": group.category,
+    }
+
+
 def growth_report(
     groups: Sequence[Mapping[str, Any]],
     *,
@@ -50,6 +63,7 @@ def growth_report(
     steps_watched: int,
     garbage: Mapping[str, Any],
     host_groups: Sequence[Mapping[str, Any]],
+    held: Sequence[Mapping[str, Any]],
     notes: Sequence[str],
     complete: bool,
 ) -> dict[str, Any]:
@@ -60,6 +74,7 @@ def growth_report(
         "live_bytes_at_looks": list(live_bytes),
         "groups": [dict(group) for group in groups],
         "host_groups": [dict(group) for group in host_groups],
+        "held": [dict(group) for group in held],
         "garbage": dict(garbage),
         "added_us_per_step": spent_ns / 1e3 / max(1, steps_watched),
         "complete": complete,

@@ -52,19 +52,22 @@ def beginning(way: Sequence[Any], container: int, root: Root | None) -> Beginnin
     if special is not None:
         return special
     for position in range(min(container, len(way) - 2), -1, -1):
-        holder = way[position]
-        found: Beginning | None = None
-        if issubclass(class_of(holder), type):
-            found = _class_attribute(way, position)
-        elif class_of(holder) is FunctionType:
-            found = _closure(way, position)
-        elif has_attributes(holder):
-            found = instance_attribute(way, position)
+        found = named_step(way, position)
         if found is not None and found.position <= container + 1:
             return found
     if root is None:
         return Beginning(0, "unknown", class_name(way[0]))
     return Beginning(0, root.kind, root.name, root.line, _root_target(root))
+
+
+def named_step(way: Sequence[Any], position: int) -> Beginning | None:
+    """The name under which one object of a way has what comes after it, if it has names."""
+    holder = way[position]
+    if issubclass(class_of(holder), type):
+        return _class_attribute(way, position)
+    if class_of(holder) is FunctionType:
+        return _closure(way, position)
+    return instance_attribute(way, position) if has_attributes(holder) else None
 
 
 def instance_attribute(way: Sequence[Any], position: int) -> Beginning | None:
@@ -149,6 +152,8 @@ def _defined(function: Any) -> SourceLine | None:
 
 
 def _attribute_target(owner: Any, name: str) -> StoreTarget | None:
+    # The context of a function of autograd has a class of its own.
+    owner = owner.__dict__.get("_forward_cls", owner)
     module = sys.modules.get(str(type.__dict__["__module__"].__get__(owner)))
     file = attributes_of(module).get("__file__") if class_of(module) is ModuleType else None
     if class_of(file) is not str:

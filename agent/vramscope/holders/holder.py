@@ -65,12 +65,12 @@ class HolderFound(Struct):
     """Whether it held fewer at an earlier look; None is not known."""
     stored_at: SourceLine | None = None
     """The statement that puts tensors there, where it is the only one."""
-    target: StoreTarget | None = None
-    """What that statement stores into, until it is looked for. Not in a report."""
+    targets: list[StoreTarget] = field(default_factory=list[StoreTarget])
+    """What that statement may store into, until it is looked for. Not in a report."""
 
 
 def holder_report(holder: HolderFound) -> dict[str, Any]:
     """A holder as JSON."""
     report: dict[str, Any] = to_builtins(holder)
-    del report["target"]
+    del report["targets"]
     return report

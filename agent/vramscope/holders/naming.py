@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from vramscope.holders.beginning import beginning, closure_variable, instance_attribute
+from vramscope.holders.beginning import beginning, closure_variable, instance_attribute, named_step
 from vramscope.holders.classes import class_name, class_of
-from vramscope.holders.holder import HolderFound, SourceLine
+from vramscope.holders.holder import HolderFound, SourceLine, StoreTarget
 from vramscope.holders.reach import Root
 from vramscope.holders.step_names import (
     attribute_name,
@@ -37,6 +37,8 @@ def name_way(
     begin = beginning(way, container, root)
     chain = [begin.words, *_steps(way, begin.position, container)]
     size = container_words(way[container]) if len(way) - container > 1 else ""
+    if container and _says_all(way[container - 1], way[container]):
+        size = ""  # the dictionary of an object's attributes
     if size:
         chain.append(size)
     # Which place of many one of them has says nothing of the others.
@@ -48,7 +50,7 @@ def name_way(
         begin.kind, _shortened([each for each in chain if each]), begin.line, tensors
     )
     if begin.target is not None:
-        found.target = structs.replace(begin.target, is_single=not size)
+        found.targets = [structs.replace(begin.target, is_single=not size)]
     failed = _failed_frame(way)
     if failed is not None:
         found.kind, found.frame = "exception", failed
@@ -68,6 +70,21 @@ def circle_words(circle: Sequence[Any], way: Sequence[Any]) -> list[str]:
     pieces = [class_name(circle[0]), *_steps(around, 0, len(around) - 1)]
     below = _steps(way, 0, len(way) - 1) if len(way) > 1 else []
     return _shortened([each for each in (*pieces, *below) if each])
+
+
+def circle_targets(circle: Sequence[Any]) -> list[StoreTarget]:
+    """What may have been stored into to close a circle: attributes, and variables of closures.
+
+    Args:
+        circle: as in ``circle_words``.
+    """
+    around = [*circle, *circle[:3]]
+    found: list[StoreTarget] = []
+    for position in range(len(circle)):
+        begin = named_step(around, position)
+        if begin is not None and begin.target is not None:
+            found.append(structs.replace(begin.target, is_single=begin.kind == "attribute"))
+    return found
 
 
 def _failed_frame(way: Sequence[Any]) -> SourceLine | None:

@@ -139,6 +139,9 @@ class Reach:
                     self._add_globals(frame.f_globals, _line_of(frame))
         finally:
             frames.clear()
+        for name in ("last_exc", "last_value", "last_traceback"):
+            # Of an error that reached the top of an interactive shell.
+            self._add_root(Root("global", f"sys.{name}"), getattr(sys, name, None))
         for module in _users_modules():
             self._add_globals(vars(module), None)
 

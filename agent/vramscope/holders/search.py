@@ -38,7 +38,7 @@ def holders_of(
     finally:
         reach.clear()
     for holder in found:
-        holder.target = None  # no source is read here
+        holder.targets.clear()  # no source is read here
     return found
 
 

@@ -44,23 +44,25 @@ def storing_line(target: StoreTarget) -> SourceLine | None:
     if tree is None:
         return None
     for scopes in _scopes(tree, target):
-        lines = {
-            SourceLine(target.file, statement.lineno, function)
-            for scope in scopes
-            for statement, function in _statements(scope)
-            if _stores(statement, target)
-        }
-        if lines:
-            return lines.pop() if len(lines) == 1 else None
+        statements = [each for scope in scopes for each in _statements(scope)]
+        # One that adds to what is there rather than the one that begins it.
+        for stores in (_adds, _sets) if target.is_single else (_adds,):
+            lines = {
+                SourceLine(target.file, statement.lineno, function)
+                for statement, function in statements
+                if stores(statement, target)
+            }
+            if lines:
+                return lines.pop() if len(lines) == 1 else None
     return None
 
 
 def find_storing_lines(holders: Iterable[HolderFound]) -> None:
     """Look for the statements that store into what holds. Reads source files."""
     for holder in holders:
-        if holder.target is not None:
-            holder.stored_at = storing_line(holder.target)
-            holder.target = None
+        lines = map(storing_line, holder.targets)
+        holder.stored_at = next((line for line in lines if line is not None), None)
+        holder.targets = []
 
 
 def _tree(file: str) -> ast.Module | None:
@@ -115,25 +117,35 @@ def _statements(scope: _Scope) -> Iterator[tuple[ast.stmt, str]]:
             pending.append((child, function))
 
 
-def _stores(statement: ast.stmt, target: StoreTarget) -> bool:
+def _adds(statement: ast.stmt, target: StoreTarget) -> bool:
+    """``name.append(x)``, ``name[...] = x``, ``name += x``, ``name = name + x``."""
     if isinstance(statement, ast.Expr):
         return any(_puts(call, target) for call in _calls(statement.value))
     if isinstance(statement, ast.AugAssign):
         return _is_target(_without_keys(statement.target), target)
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        places = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return any(_assigns(place, statement.value, target) for place in _flat(places))
+    for place, value in _assignments(statement):
+        bare = _without_keys(place)
+        if _is_target(bare, target) and (
+            bare is not place or any(_is_target(each, target) for each in ast.walk(value))
+        ):
+            return True
     return False
 
 
-def _assigns(place: ast.expr, value: ast.expr | None, target: StoreTarget) -> bool:
-    """``name[...] = x``, ``name = name + x``; of one that is the tensor itself ``x.name = y``."""
-    bare = _without_keys(place)
-    if not _is_target(bare, target):
-        return False
-    if bare is not place or target.is_single:
-        return True
-    return value is not None and any(_is_target(each, target) for each in ast.walk(value))
+def _sets(statement: ast.stmt, target: StoreTarget) -> bool:
+    """``name = x``, but for what begins empty."""
+    return any(
+        _is_target(place, target) and not isinstance(value, ast.Constant)
+        for place, value in _assignments(statement)
+    )
+
+
+def _assignments(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(statement, ast.Assign):
+        for place in _flat(statement.targets):
+            yield place, statement.value
+    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        yield statement.target, statement.value
 
 
 def _puts(call: ast.Call, target: StoreTarget) -> bool:

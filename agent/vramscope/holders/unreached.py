@@ -11,7 +11,7 @@ from vramscope.holders.ancestry import Ancestry
 from vramscope.holders.classes import attributes_of, class_name, class_of
 from vramscope.holders.clusters import Cluster, Way, clusters
 from vramscope.holders.holder import HolderFound, SourceLine
-from vramscope.holders.naming import circle_words, name_way
+from vramscope.holders.naming import circle_targets, circle_words, name_way
 from vramscope.holders.reach import Reach, Root
 from vramscope.holders.search import ways_within
 
@@ -63,9 +63,8 @@ class Above:
         for place in places:
             number = self._ids[place]
             if place in self.garbage:
-                words = self._circle_words(number)
-                holder = circles.setdefault(tuple(words), HolderFound("garbage", words))
-                holder.tensors += 1
+                holder = self._garbage(number)
+                circles.setdefault(tuple(holder.chain), holder).tensors += 1
             elif place not in self.alone:
                 way = self._ancestry.way_to(self._objects[number])
                 # Where the search was stopped, something above may hold what seems alive by itself.
@@ -85,14 +84,14 @@ class Above:
         self._objects.clear()
         self._ancestry.clear()
 
-    def _circle_words(self, number: int) -> list[str]:
+    def _garbage(self, number: int) -> HolderFound:
         target = self._objects[number]
         circle, way = self._ancestry.circle_above(target), self._ancestry.way_down(target)
-        if class_of(circle[0]) is dict and attributes_of(circle[-1]) is circle[0]:
+        if circle and class_of(circle[0]) is dict and attributes_of(circle[-1]) is circle[0]:
             # Begin with the object, not with the dictionary of its attributes.
             circle = [circle[-1], *circle[:-1]]
             way = [circle[0], *way]
-        return circle_words(circle, way)
+        return HolderFound("garbage", circle_words(circle, way), targets=circle_targets(circle))
 
 
 def _ways(reach: Reach, way: list[Any], objects: dict[int, Any]) -> list[Way]:

@@ -1,0 +1,132 @@
+"""Live tensors that no step works with: old models, loaded states, what an error has left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from vramscope.growth.optimizers_in_use import tensors_in_use
+from vramscope.holders.classes import class_of
+from vramscope.holders.holder import HolderFound
+from vramscope.holders.live_tensors import Storage, words_of
+from vramscope.holders.naming import name_way
+from vramscope.holders.reach import Reach
+from vramscope.holders.search import ways_within
+from vramscope.tensors.module_paths import named_places, roots_of
+
+MAX_GROUPS: Final = 10
+MAX_TENSORS: Final = 400
+"""The largest of them; the others are left out."""
+LEAST_BYTES: Final = 1 << 20
+"""What is less altogether is not worth a word."""
+
+
+class IdleGroup(Struct):
+    """Tensors that one name holds.
+
+    Args:
+        category: ``parameters``, ``buffers``, ``gradients``, ``optimizer_state`` or empty.
+    """
+
+    bytes: int
+    count: int
+    tensors: list[str]
+    holder: HolderFound
+    category: str
+
+
+class IdleTensors:
+    """Finds them among what names lead to. On the training thread, at a boundary.
+
+    Args:
+        reach: a search that is over.
+        storage: finds a tensor's storage on the device.
+        births: when the block at an address came: 0 and less is before the first look.
+    """
+
+    def __init__(self, reach: Reach, storage: Storage, births: Mapping[int, int]) -> None:
+        self._reach = reach
+        self._storage = storage
+        self._births = births
+        torch: Any = sys.modules["torch"]
+        self._module: Any = torch.nn.Module
+        self._optimizer: Any = torch.optim.Optimizer
+        self._category_of: dict[int, str] = {}
+        """By the id of a tensor that belongs to something idle."""
+
+    def find(self, tensors: Iterable[int], optimizers: Iterable[Any]) -> list[IdleGroup]:
+        """Groups by the name that holds them, the largest first.
+
+        Args:
+            tensors: numbers of plain tensors.
+            optimizers: those that step the job's parameters.
+        """
+        stepped, states = tensors_in_use(optimizers)
+        in_use = self._look_at_modules(stepped) | stepped | states
+        found: dict[int, tuple[int, Any, int]] = {}
+        for number in tensors:
+            tensor = self._reach.objects[number]
+            if id(tensor) not in in_use:
+                self._note(found, tensor, number)
+                gradient = tensor.grad if tensor.is_leaf and tensor.requires_grad else None
+                if gradient is not None:
+                    self._category_of.setdefault(id(gradient), "gradients")
+                    self._note(found, gradient, number)
+        largest = sorted(found.values(), key=lambda each: -each[0])[:MAX_TENSORS]
+        return self._grouped(largest)
+
+    def _note(self, found: dict[int, tuple[int, Any, int]], tensor: Any, number: int) -> None:
+        place = self._storage(tensor)
+        # What came since may be what the step that has just ended worked with.
+        if place is not None and place[1] and self._births.get(place[0], 1) <= 0:
+            found.setdefault(place[0], (place[1], tensor, number))
+
+    def _look_at_modules(self, stepped: set[int]) -> set[int]:
+        """Ids of the tensors of models in use: some of whose parameters are stepped."""
+        modules = [each for each in self._reach.objects if issubclass(class_of(each), self._module)]
+        in_use: set[int] = set()
+        for root in roots_of(modules):
+            places = named_places([root])
+            if any(id(place.tensor) in stepped for place in places):
+                in_use.update(id(place.tensor) for place in places)
+                continue
+            for place in places:
+                category = "parameters" if place.is_parameter else "buffers"
+                self._category_of[id(place.tensor)] = category
+        return in_use
+
+    def _grouped(self, tensors: Sequence[tuple[int, Any, int]]) -> list[IdleGroup]:
+        members: dict[tuple[str, ...], list[tuple[int, Any]]] = {}
+        holders: dict[tuple[str, ...], tuple[HolderFound, str]] = {}
+        for size_bytes, tensor, number in tensors:
+            holder, category = self._holder(number, tensor)
+            key = (category, holder.kind, *holder.chain)
+            holders.setdefault(key, (holder, category))
+            members.setdefault(key, []).append((size_bytes, tensor))
+        groups: list[IdleGroup] = []
+        for key, each in members.items():
+            holder, category = holders[key]
+            holder.tensors = len(each)
+            size_bytes = sum(size for size, _ in each)
+            if size_bytes >= LEAST_BYTES:
+                words = words_of(tensor for _, tensor in each)
+                groups.append(IdleGroup(size_bytes, len(each), words, holder, category))
+        return sorted(groups, key=lambda group: -group.bytes)[:MAX_GROUPS]
+
+    def _holder(self, number: int, tensor: Any) -> tuple[HolderFound, str]:
+        """The name of the outermost module or optimizer around it, else that of its container."""
+        category = self._category_of.get(id(tensor), "")
+        ways = ways_within(self._reach, number)
+        # A parameter is its module's rather than its optimizer's.
+        owner = self._module if category else self._optimizer
+        for way in ways:
+            objects = [self._reach.objects[each] for each in way.path]
+            for position, each in enumerate(objects):
+                if issubclass(class_of(each), owner):
+                    name = name_way(objects[: position + 1], max(0, position - 1), way.root, 2)
+                    return name, category or "optimizer_state"
+        objects = [self._reach.objects[each] for each in ways[0].path]
+        return name_way(objects, max(0, len(objects) - 2), ways[0].root, 2), category
