@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.oom_batch import batch_remedies
 from vramscope_analysis.diagnosis.oom_case import OomCase
@@ -32,6 +34,9 @@ _STATE_COPIES: Final = {
 """Tensors as large as its parameter that each of PyTorch's optimizers makes (``_init_group``)."""
 _OF_BATCH: Final = ("spike", "growing_demand", "too_big", "limit", "fragmentation")
 """Causes that a smaller step works against."""
+
+_EVAL: Final = 1
+"""Code of the phase eval in samples."""
 
 Against = Callable[[OomCase, Cause], list[Remedy]]
 
@@ -266,8 +271,8 @@ def _whole_first(case: OomCase, cause: Cause) -> list[Remedy]:
                 "empty_cache",
             )
         )
-    request, moving = case.shortage.request_bytes, case.demand.highest_moving_bytes
-    if request is not None and moving is not None and 2 * request >= moving:
+    request, needed = case.shortage.request_bytes, case.shortage.needed_bytes
+    if request is not None and needed is not None and 2 * request >= needed and not evaluated:
         place = f" of {case.place.short}" if case.place else ""
         remedies.append(
             Remedy(
@@ -290,11 +295,14 @@ def _whole_first(case: OomCase, cause: Cause) -> list[Remedy]:
 
 def _evaluated_before(case: OomCase) -> bool:
     """Whether an evaluation ended after the last step before the failure, or in the one before."""
-    if case.rank is None or not len(case.demand_rows):
+    if not len(case.demand_rows):
         return False
     times = case.demand_rows.time_ns
     since = int(times[-2] if len(times) > 1 else times[-1])
-    return any(
+    samples = case.report.samples
+    if np.any((samples.numbers("phase") == _EVAL) & (samples.time_ns >= since)):
+        return True
+    return case.rank is not None and any(
         stretch.name == "eval" and stretch.end_ns is not None and stretch.end_ns >= since
         for stretch in case.rank.stretches
         if stretch.start_ns < case.report.time_ns

@@ -26,7 +26,7 @@ def detail_of(case: OomCase, causes: list[Cause]) -> str:
     main = causes[0]
     parts = [_where(case), _DETAILS[main.name](case, main) if main.name in _DETAILS else ""]
     asked = _asked(case)
-    if asked and asked not in summary_of(case, main):
+    if asked and "asked for" not in summary_of(case, main):
         parts.insert(0, f"It {asked}.")
     if case.shortage.fits_in_pieces and main.name != "fragmentation":
         parts.append(_free_in_pieces(case))
@@ -157,6 +157,9 @@ _SUMMARIES: Final[dict[str, Words]] = {
 
 def _why_pieces(case: OomCase, cause: Cause) -> str:
     text = _free_in_pieces(case)
+    needed, highest = case.shortage.needed_bytes, case.demand.highest_peak_bytes
+    if needed is not None and highest is not None and needed <= highest:
+        return f"{text} Steps before had peaked at up to {size_text(highest)}, and fitted."
     ratio = moving_ratio(case)
     if ratio is not None and ratio <= 1:
         most = size_text(case.demand.highest_moving_bytes)

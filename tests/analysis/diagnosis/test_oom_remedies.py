@@ -86,7 +86,8 @@ PIECES = made_oom(step_rows([800] * 30), allocated_mib=600, pieces_mib=300)
 
 
 def test_pieces_are_made_whole_where_the_request_is_most_of_a_step() -> None:
-    large = made_oom(step_rows([800] * 30, 600), allocated_mib=600, pieces_mib=300)
+    steps = step_rows([600] * 30, 200)
+    large = made_oom(steps, allocated_mib=200, request_mib=400, pieces_mib=500)
     assert "allocate what lasts before the large block" in actions(large)
     assert "allocate what lasts" not in actions(PIECES)
     assert "record the next run" in actions(PIECES)

@@ -68,7 +68,8 @@ def words(report: OomReport) -> tuple[str, str]:
         (
             made_oom(step_rows([800] * 30), allocated_mib=600, pieces_mib=300),
             "Out of memory at step 30: asked for 200 MiB, the largest piece left was 124 MiB.",
-            "424 MiB were free in all, but in pieces. Steps before had needed up to 700 MiB",
+            "424 MiB were free in all, but in pieces. Steps before had peaked at up to 800 MiB, "
+            "and fitted.",
         ),
         (
             made_oom(step_rows([200 + 25 * n for n in range(30)]), allocated_mib=950),
