@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -109,6 +109,22 @@ def verdict_of(report: GrowthReport) -> GrowthVerdict | None:
     return _verdict(report, own, kind, holder)
 
 
+def _by_its_name(
+    report: GrowthReport, groups: Sequence[GrowthGroup], total: int
+) -> Sequence[GrowthGroup]:
+    """The groups, the first with the holder of as much memory whose storing line is known."""
+    own = main_holder(groups[0])
+    if own is not None and (own.stored_at is not None or own.kind in _DEFINED):
+        return groups
+    for held in report.held:
+        holder = main_holder(held)
+        if holder is None or holder.stored_at is None or held.bytes < _OF_GROUP * total:
+            continue
+        if own is None or own.kind in (*_STORED, *_NAMELESS):
+            return (replace(groups[0], holders=(holder,)), *groups[1:])
+    return groups
+
+
 def _named(sums: dict[tuple[Kind, str], int]) -> str:
     """Who holds a part of what has no name: a graph hangs on a tensor that somebody keeps."""
     least = _NAMED_SHARE * sum(sums.values())
@@ -129,7 +145,7 @@ def _verdict(
     return GrowthVerdict(
         kind,
         holder,
-        _culprits(report, groups, total),
+        _culprits(report, _by_its_name(report, groups, total), total),
         total,
         _share(report, total),
         is_one_tensor=all(_counts_rise(group) <= 0 for group in groups),
@@ -208,7 +224,8 @@ def main_holder(group: GrowthGroup) -> Holder | None:
     if not group.holders:
         return None
     return max(
-        group.holders, key=lambda h: (h.kind not in _NAMELESS, h.tensors, h.is_growing is True)
+        group.holders,
+        key=lambda h: (h.kind not in _NAMELESS, h.tensors, h.is_growing is True),
     )
 
 

@@ -54,11 +54,15 @@ def held_memory(rank: RankEvidence) -> list[HeldMemory]:
     Args:
         rank: what is known of it, with its agent's report.
     """
-    report, floors = rank.growth, growth_reading(rank).floors
+    report, reading = rank.growth, growth_reading(rank)
+    floors = reading.floors
     if report is None or not report.held or not report.steps or not len(floors):
         return []
     groups = [group for group in report.held if _is_there(group, report, floors)]
-    rises = [each for each in lasting_rises(floors) if each.step < report.steps[-1]]
+    until = report.steps[-1]
+    if reading.growth is not None and reading.is_suspicious:
+        until = min(until, reading.growth.since_step)  # told by the finding about that growth
+    rises = [each for each in lasting_rises(floors) if each.step < until]
     found: dict[int, HeldMemory] = {}
     for rise in reversed(rises):
         if rise.is_workspace:
@@ -67,7 +71,7 @@ def held_memory(rank: RankEvidence) -> list[HeldMemory]:
             if group.bytes >= max(_OF_RISE * rise.bytes, LEAST_RISE_BYTES / 2):
                 found.setdefault(place, HeldMemory(group, rise, rise.step))
     changed = last_change_step(floors)
-    if changed is not None and changed < report.steps[-1]:
+    if changed is not None and changed < until:
         floor = float(floors.allocated[-1])
         for place, group in enumerate(groups):
             # Of plain tensors it is not known whether a step works with them; of a model it is.

@@ -9,6 +9,7 @@ from typing import Final
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.held_memory import step_to_ask_about
 from vramscope_analysis.diagnosis.lasting_rise import LASTING_ROWS
+from vramscope_analysis.diagnosis.staircase import staircase_of
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 COMMAND: Final = "explain_growth"
@@ -55,20 +56,40 @@ def questions(run: RunEvidence) -> list[Question]:
 def _question(rank: RankEvidence) -> Question | None:
     reading = growth_reading(rank)
     growth = reading.growth
-    if growth is None or not reading.is_suspicious:
-        return _of_sawtooth(rank, reading) or _of_held_memory(rank)
+    if growth is None:
+        return _of_sawtooth(rank, reading) or _of_two_rises(rank, reading) or _of_held_memory(rank)
+    if not reading.is_suspicious:
+        return _of_sawtooth(rank, reading)
     if not _is_open(rank, reading):
         return None
-    every, looks = EVERY_STEPS, LOOKS
-    if growth.period_steps > EVERY_STEPS:
-        # The agent looks when memory has risen; what lies between rises is not to be taken for one.
-        every = min(max(growth.period_steps // 3, EVERY_STEPS), _LONGEST_EVERY)
-        looks = _LOOKS_OF_RISES
     return Question(
         rank.rank,
         f"memory has grown since step {growth.since_step}",
-        {"looks": looks, "every": every},
+        _looks(growth.period_steps),
         int(growth.grown_bytes),
+    )
+
+
+def _looks(period_steps: int) -> dict[str, int]:
+    if period_steps <= EVERY_STEPS:
+        return {"looks": LOOKS, "every": EVERY_STEPS}
+    # The agent looks when memory has risen; what lies between rises is not to be taken for one.
+    every = min(max(period_steps // 3, EVERY_STEPS), _LONGEST_EVERY)
+    return {"looks": _LOOKS_OF_RISES, "every": every}
+
+
+def _of_two_rises(rank: RankEvidence, reading: GrowthReading) -> Question | None:
+    """Two equal rises are no reason to speak, but one to watch the next ones."""
+    staircase = staircase_of(reading.floors, rank.stretches, least_rises=2)
+    if staircase is None or staircase.growth.adds_blocks is False:
+        return None
+    if rank.growth is not None and rank.growth.steps[-1:] > (staircase.steps[-1],):
+        return None
+    return Question(
+        rank.rank,
+        f"memory rose alike at steps {staircase.steps[0]} and {staircase.steps[1]}",
+        _looks(staircase.growth.period_steps),
+        int(staircase.growth.grown_bytes),
     )
 
 

@@ -175,6 +175,12 @@ def _in_evaluation(rank: RankEvidence, reading: GrowthReading) -> list[Finding]:
                     fix="outputs.append(output.argmax(-1).cpu())",
                 ),
                 Remedy(
+                    "Detach a state that is carried from batch to batch",
+                    "With its history it keeps the graph of every batch before.",
+                    int(ramp.bytes),
+                    fix="h = h.detach()",
+                ),
+                Remedy(
                     "Return nothing that nobody reads",
                     "Some trainers collect whatever an evaluation step returns until the end.",
                     int(ramp.bytes),

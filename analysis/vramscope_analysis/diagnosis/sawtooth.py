@@ -23,7 +23,7 @@ LEAST_FALL_BYTES: Final = 8 * MIB
 _OF_RISE: Final = 0.5
 """A fall gives back at least this share of what had gathered since the one before."""
 _OF_LARGEST: Final = 0.25
-_LEAST_RISES: Final = 3
+_LEAST_RISES: Final = 2
 """It has to have gathered in so many rises before a fall: not a model that came and went."""
 _CHANCE: Final = 0.05
 _MATCHED: Final = 0.75

@@ -55,32 +55,35 @@ class Staircase:
     at: str
 
 
-def staircase_of(floors: Floors, stretches: Sequence[Stretch] = ()) -> Staircase | None:
+def staircase_of(
+    floors: Floors, stretches: Sequence[Stretch] = (), least_rises: int = LEAST_RISES
+) -> Staircase | None:
     """The staircase that the floor climbs now; None if there is none.
 
     Args:
         floors: the ends of steps.
         stretches: phases that the rises may come with.
+        least_rises: from how many on it is one; two are no reason to say anything.
     """
+    if len(floors) < least_rises * LEAST_PERIOD_STEPS:
+        return None
     level = kept_level(floors.allocated)
-    if len(floors) < LEAST_RISES * LEAST_PERIOD_STEPS:
+    if level[-1] - level[0] < least_rises * LEAST_RISE_BYTES:
         return None
-    if level[-1] - level[0] < LEAST_RISES * LEAST_RISE_BYTES:
-        return None
-    rows = _rises(level)
-    if len(rows) < LEAST_RISES:
+    rows = _rises(level, least_rises)
+    if len(rows) < least_rises:
         return None
     rows = _alike_tail(floors, level, rows, stretches)
-    if len(rows) < LEAST_RISES:
+    if len(rows) < least_rises:
         return None
     return _staircase(floors, level, rows, stretches)
 
 
-def _rises(level: NDArray[np.float64]) -> NDArray[np.int64]:
+def _rises(level: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     """Rows at which the kept level is much higher than at the row before."""
     # What the last rows show may still go.
     differences = np.diff(level[: len(level) - _SETTLED_ROWS])
-    largest = np.partition(differences, -LEAST_RISES)[-LEAST_RISES] if len(differences) > 3 else 0
+    largest = np.partition(differences, -count)[-count] if len(differences) > count else 0
     least = max(_OF_LARGEST * float(largest), LEAST_RISE_BYTES)
     return (np.flatnonzero(differences >= least) + 1)[-_MOST_RISES:]
 

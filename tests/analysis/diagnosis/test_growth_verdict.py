@@ -95,6 +95,19 @@ def test_what_hangs_on_a_named_tensor_in_cpp_is_its_graph() -> None:
     assert (found.holder, found.held_by) == ("autograd_graph", ("Cam.g",))
 
 
+def test_a_holder_of_as_much_whose_line_is_known_is_the_better_name() -> None:
+    stored = Frame("/job/helper.py", 22, "prepare")
+    session = held_by("attribute", "Session.opts", "list of 4", stored_at=stored)
+    held = GrowthGroup(bytes=40 * MIB, count=9, holders=(session,))
+    found = verdict_of(report_of(group_of(held_by("attribute", "Adam.param_groups")), held=[held]))
+    assert found is not None
+    assert (found.place, found.held_by) == ("helper.py:22", ("Session.opts", "list of 4"))
+    small = replace(held, bytes=MIB)
+    own = verdict_of(report_of(group_of(held_by("attribute", "Adam.param_groups")), held=[small]))
+    assert own is not None
+    assert own.held_by == ("Adam.param_groups",)
+
+
 def test_several_holders_agree_by_the_most_tensors() -> None:
     few = held_by("local", "x", tensors=1)
     assert verdict(group_of(few, LIST)).held_by[0] == "T.results"

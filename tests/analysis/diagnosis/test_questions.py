@@ -20,6 +20,7 @@ from tests.support.step_floors import (
     report_of,
     steps_of,
 )
+from vramscope_analysis.diagnosis.diagnose import diagnose
 from vramscope_analysis.diagnosis.questions import Question, questions
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
@@ -40,6 +41,15 @@ def test_of_a_staircase_looks_are_further_apart() -> None:
     risen_times = steps_of(300) // 60
     (question,) = asked(rank_of(BASE + risen_times * 12 * MIB, BLOCKS + risen_times))
     assert question.params == {"looks": 3, "every": 20}
+
+
+def test_two_equal_rises_are_reason_to_watch_the_next_but_not_to_speak() -> None:
+    risen_times = steps_of(300) // 60
+    rank = at(rank_of(BASE + risen_times * 12 * MIB, BLOCKS + risen_times), 130)
+    (question,) = asked(rank)
+    assert question.reason == "memory rose alike at steps 61 and 121"
+    assert question.params == {"looks": 3, "every": 20}
+    assert diagnose(RunEvidence("r", 0, ranks=(rank,))) == []
 
 
 def test_an_answer_that_says_what_it_is_ends_the_questions() -> None:

@@ -8,6 +8,7 @@ from tests.analysis.diagnosis.test_evaluation_ramp import evaluated
 from tests.analysis.diagnosis.test_held_memory import STATE, held, risen
 from tests.support.step_floors import (
     BASE,
+    BLOCKS,
     CLEAN,
     MIB,
     clean,
@@ -15,6 +16,7 @@ from tests.support.step_floors import (
     held_by,
     leaking,
     prefixes,
+    rank_of,
     report_of,
     steps_of,
 )
@@ -38,6 +40,14 @@ def test_a_state_that_was_loaded_and_kept_is_worth_knowing() -> None:
     assert finding.remedies[0].fix == "del state"
     assert finding.remedies[1].fix == 'torch.load(path, map_location="cpu")'
     assert "It does not grow." in finding.detail
+
+
+def test_what_a_leak_has_told_is_not_told_again() -> None:
+    risen_times = steps_of(300) // 60
+    report = report_of(steps=(270, 271, 272), live=[1, 1, 1], held=[STATE])
+    rank = rank_of(BASE + risen_times * 192 * MIB, BLOCKS + risen_times, growth=report)
+    assert len(leak(rank)) == 1
+    assert retention(rank) == []
 
 
 def test_a_model_that_nobody_trains_any_more_is_to_be_let_go_of_where_it_is_held() -> None:
