@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-STEPS = 420
+STEPS = {"a": 500, "b": 300}
 
 
 def main(variant: str) -> None:
@@ -24,7 +24,7 @@ def main(variant: str) -> None:
     model = nn.Sequential(*layers, nn.Linear(64, 512)).to(DEVICE)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     total = torch.tensor(0.0, device=DEVICE)
-    for _ in range(STEPS):
+    for _ in range(STEPS[variant]):
         x = torch.randn(256, 64, device=DEVICE)
         feats = model(x)
         loss = feats.square().mean()
@@ -37,7 +37,7 @@ def main(variant: str) -> None:
             y = torch.randn_like(feats)
             aux = (feats.sigmoid() * y).mean()
             total = total + loss + 0 * aux  # culprit b
-        time.sleep(0.005)
+        time.sleep(0.02 if variant == "a" else 0.005)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-STEPS = 400
+STEPS = 500
 
 
 class Log:
@@ -36,7 +36,7 @@ def main() -> None:
         optimizer.zero_grad()
         loss_on_host = on_host(out.detach().cpu()).sigmoid().square().mean()
         log.log({"loss": loss_on_host})  # culprit
-        time.sleep(0.01)
+        time.sleep(0.04)
 
 
 if __name__ == "__main__":

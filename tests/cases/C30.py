@@ -10,8 +10,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-ITEMS = 400_000
-STEPS = 450
+ITEMS = 600_000
+STEPS = 600
 
 
 class Records(Dataset[Any]):  # type: ignore[misc]  # torch is untyped here
@@ -33,7 +33,7 @@ def main() -> None:
     torch.manual_seed(0)
     loader = DataLoader(
         Records(),
-        batch_size=800,
+        batch_size=1000,
         shuffle=True,
         num_workers=2,
         collate_fn=lengths,
@@ -45,7 +45,7 @@ def main() -> None:
         model(batch.to(DEVICE)).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
-        time.sleep(0.015)
+        time.sleep(0.035)
 
 
 if __name__ == "__main__":

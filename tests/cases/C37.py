@@ -30,7 +30,7 @@ def main() -> None:
         optimizer.zero_grad()
         if step in (60, 120):
             save(model)
-        time.sleep(0.005)
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ CASES: Final = (
         expects=Expected(
             ("leak",),
             holder=r"results.*acc|results.*pck",
-            says=r"evaluation",
+            says=r"evaluation|every 50 steps",
             remedy=r"clear|empty",
         ),
         never=("retention", "cycle_growth"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,9 @@ import pytest
 from tests.cases.case import Case, mistakes
 from tests.cases.table import CASES
 from tests.support.case_run import run_case
-from tests.support.server_process import ServerProcess
+from tests.support.job_process import Api
 
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path_factory.mktemp("cases")) as server:
-        yield server
 
 
 def parameter(case: Case) -> object:
@@ -29,11 +22,9 @@ def parameter(case: Case) -> object:
 
 
 @pytest.mark.parametrize("case", [parameter(case) for case in CASES if not case.needs])
-def test_its_verdict_is_right(case: Case, server: ServerProcess) -> None:
+def test_its_verdict_is_right(case: Case, api: Api) -> None:
     device = ["--emulate", f"--capacity={case.capacity}"] if case.emulated else []
-    found = run_case(
-        server, case.path, *case.arguments, options=device, environment=case.environment
-    )
+    found = run_case(api, case.path, *case.arguments, options=device, environment=case.environment)
     assert found.code == case.ends, found.errors
     wrong = mistakes(case, found.versions)
     note(case, [each["kind"] for each in found.versions], wrong)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import urllib.error
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.job_process import finish, start, watched_command
-from tests.support.server_process import ServerProcess
+from tests.support.job_process import Api, finish, start, wait_until, watched_command
 
 POLL_S = 0.25
 JUDGED_WITHIN_S = 30.0
@@ -49,7 +49,7 @@ class CaseRun:
 
 
 def run_case(
-    server: ServerProcess,
+    api: Api,
     script: Path,
     *arguments: str,
     options: Sequence[str] = (),
@@ -58,23 +58,29 @@ def run_case(
     """Run a script to its end and until the server has judged it for the last time."""
     name = f"{script.stem}-{uuid.uuid4().hex[:8]}"
     command = watched_command(
-        script, *arguments, url=server.url, token=server.token, run=name, options=options
+        script, *arguments, url=api.url, token=api.token, run=name, options=options
     )
+    return watch_job(api, name, command, OMP_NUM_THREADS="1", **(environment or {}))
+
+
+def watch_job(api: Api, name: str, command: Sequence[str], **environment: str) -> CaseRun:
+    """Run a command to its end, and until its run, which has this name, is judged for good."""
     found = CaseRun()
     seen: set[str] = set()
-    process = start(command, OMP_NUM_THREADS="1", **(environment or {}))
+    process = start(command, **environment)
     try:
         while process.poll() is None:
-            _look(server, name, found, seen)
+            _look(api, name, found, seen)
             _pause(process)
     except BaseException:
         process.kill()
         raise
     found.code, found.output, found.errors = finish(process)
-    server.wait_until(lambda: _is_judged(server, name), JUDGED_WITHIN_S)
-    _look(server, name, found, seen)
-    found.ooms = server.get(f"/api/v1/runs/{name}/ooms")["ooms"]
-    found.run = server.get(f"/api/v1/runs/{name}")
+    api.wait_for_run(name, lambda run: run["state"] == "ended", "to end", JUDGED_WITHIN_S)
+    wait_until(lambda: _is_judged(api, name), bool, f"{name} to be judged", JUDGED_WITHIN_S)
+    _look(api, name, found, seen)
+    found.ooms = api.get(f"/api/v1/runs/{name}/ooms")["ooms"]
+    found.run = api.get(f"/api/v1/runs/{name}")
     return found
 
 
@@ -85,12 +91,13 @@ def _pause(process: subprocess.Popen[str]) -> None:
         return
 
 
-def _look(server: ServerProcess, name: str, found: CaseRun, seen: set[str]) -> None:
-    answer = server.request("GET", f"/api/v1/runs/{name}/findings")
-    if answer.status == 404:
+def _look(api: Api, name: str, found: CaseRun, seen: set[str]) -> None:
+    try:
+        found.findings = api.get(f"/api/v1/runs/{name}/findings")["findings"]
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
         return
-    assert answer.status == 200, answer
-    found.findings = answer.body["findings"]
     for each in reversed(found.findings):
         version = json.dumps({k: each[k] for k in ("id", "kind", *_TOLD)}, sort_keys=True)
         if version not in seen:
@@ -101,10 +108,8 @@ def _look(server: ServerProcess, name: str, found: CaseRun, seen: set[str]) -> N
 _TOLD = ("severity", "stage", "summary", "detail", "culprits", "remedies")
 
 
-def _is_judged(server: ServerProcess, name: str) -> bool:
-    run = server.get(f"/api/v1/runs/{name}")
-    if run["state"] != "ended":
-        return False
-    answer = server.get(f"/api/v1/runs/{name}/findings")
-    is_last = (answer["judged_ns"] or 0) >= run["ended_ns"]
+def _is_judged(api: Api, name: str) -> bool:
+    ended_ns = api.get(f"/api/v1/runs/{name}")["ended_ns"]
+    answer = api.get(f"/api/v1/runs/{name}/findings")
+    is_last = (answer["judged_ns"] or 0) >= ended_ns
     return is_last and not any(each["state"] == "open" for each in answer["findings"])

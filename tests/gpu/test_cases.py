@@ -1,0 +1,65 @@
+"""Every case on a real GPU: the verdicts of emulation, and those that need one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cases.case import FOLDER, Case, mistakes
+from tests.cases.conftest import OFTEN
+from tests.cases.table import CASES
+from tests.support.case_run import run_case
+from tests.support.job_process import Api, finish, start, watched_command
+from tests.support.server_thread import TOKEN, server_thread
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with server_thread(tmp_path_factory.mktemp("cases"), OFTEN) as server:
+        yield Api(server.url, TOKEN)
+
+
+def parameter(case: Case) -> object:
+    # What is wrong under emulation may be right here.
+    marks = [pytest.mark.xfail(strict=False, reason=case.wrong)] if case.wrong else []
+    return pytest.param(case, id=case.name, marks=marks)
+
+
+@pytest.mark.parametrize("case", [parameter(case) for case in CASES])
+def test_its_verdict_is_right(case: Case, api: Api) -> None:
+    found = run_case(api, case.path, *case.arguments, environment=case.environment)
+    assert found.code == case.ends, found.errors
+    wrong = mistakes(case, found.versions)
+    assert not wrong, "\n".join([*dict.fromkeys(wrong), found.told()])
+
+
+def test_c44_ranks_that_hold_memory_of_the_first_device_are_named(api: Api, tmp_path: Path) -> None:
+    run = f"C44-{uuid.uuid4().hex[:8]}"
+    jobs = [
+        start(
+            watched_command(
+                FOLDER / "C44.py", str(tmp_path / "state.pt"), url=api.url, token=api.token, run=run
+            ),
+            RANK=str(rank),
+            WORLD_SIZE="2",
+            LOCAL_RANK=str(rank),
+        )
+        for rank in range(2)
+    ]
+    for job in jobs:
+        code, output, errors = finish(job)
+        assert code == 0, output + errors
+    found = api.wait_for_run(run, lambda run: run["state"] == "ended", "to end")
+    told = api.get(f"/api/v1/runs/{run}/findings")["findings"]
+    pids = {str(rank["pid"]) for rank in found["ranks"]}
+    others = [each for each in told if each["kind"] == "other_process"]
+    named = {pid for pid in pids for each in others if pid in f"{each['summary']} {each['detail']}"}
+    assert others, told
+    assert named <= pids
+    assert named, (pids, others)
+    assert not [each for each in told if each["kind"] == "leak" and each["stage"] == "confirmed"]
