@@ -17,8 +17,9 @@ from vramscope.collectors.proc_text import ProcText
 from vramscope_protocol.columns import UNKNOWN
 
 _PSS: Final = re.compile(rb"^Pss:\s+(\d+) kB$", re.MULTILINE)
-_COST_SHARE: Final = 0.01
-"""The kernel walks through all pages of a worker: no more than this part of the time."""
+_COST_SHARE: Final = 0.002
+"""The kernel walks through all pages of a worker, 20 ms for a GiB: no more than this part of one
+core."""
 
 
 class WorkerShares:
@@ -29,6 +30,7 @@ class WorkerShares:
         pids: the processes that ``multiprocessing`` has started and not yet joined.
         proc: where the kernel lists processes.
         now_ns: a clock that does not go back.
+        cpu_ns: CPU time of this thread.
     """
 
     def __init__(
@@ -36,12 +38,14 @@ class WorkerShares:
         files: ProcText,
         pids: Callable[[], list[int]] | None = None,
         proc: str = "/proc",
-        now_ns: Callable[[], int] = time.perf_counter_ns,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+        cpu_ns: Callable[[], int] = time.thread_time_ns,
     ) -> None:
         self._files = files
         self._pids = pids or started_pids
         self._proc = proc
         self._now_ns = now_ns
+        self._cpu_ns = cpu_ns
         self._to_read: list[int] = []
         self._total = 0
         self._latest = UNKNOWN
@@ -49,9 +53,9 @@ class WorkerShares:
 
     def read(self) -> tuple[int]:
         """Go on with the round; the sum of the last one that was completed."""
-        start_ns = self._now_ns()
-        if start_ns < self._due_ns:
+        if self._now_ns() < self._due_ns:
             return (self._latest,)
+        start_ns = self._cpu_ns()
         if not self._to_read:
             self._to_read = self._pids()
             self._total = 0
@@ -64,6 +68,5 @@ class WorkerShares:
                 self._total += int(found[1]) * 1024
         if not self._to_read:
             self._latest = self._total
-        end_ns = self._now_ns()
-        self._due_ns = end_ns + round((end_ns - start_ns) / _COST_SHARE)
+        self._due_ns = self._now_ns() + round((self._cpu_ns() - start_ns) / _COST_SHARE)
         return (self._latest,)
