@@ -51,5 +51,6 @@ test("a kind that is not known shows its own name", () => {
 test("shape and time say whether it holds", () => {
   assert.deepEqual(["info", "warning", "critical"].map((severity) => findingGlyph(finding("1", { severity }))), ["info", "warn", "crit"]);
   assert.match(findingTime(finding("1"), 5e9), /^since .*, for 5\.0 s$/);
-  assert.match(findingTime(finding("1", { resolved_ns: 9 }), 5e9), / to /);
+  assert.match(findingTime(finding("1", { resolved_ns: 9e9 }), 5e9), / to /);
+  assert.match(findingTime(finding("1", { resolved_ns: 9 }), 5e9), /^at /);
 });

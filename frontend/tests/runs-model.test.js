@@ -39,7 +39,7 @@ test("filters", () => {
 
 test("what was found is what a run says, and when it is full has a column of its own", () => {
   const finding = { id: "1", kind: "leak", severity: "critical", stage: "confirmed", summary: "Leaking 3.1 MiB per step at train.py:56. Out of memory in 26 to 34 minutes.", forecast: { early_s: 1560, late_s: 2040, confidence: 0.9 } };
-  const leaking = row("a", { finding, findings_open: 1 });
+  const leaking = row("a", { finding, findings_open: { critical: 1, warning: 0, info: 0 } });
   assert.deepEqual([leaking.says.severity, leaking.says.text, leaking.full_in], ["crit", "Leaking 3.1 MiB per step at train.py:56", "26 to 34 min"]);
   assert.ok(passes(leaking, "found") && !passes(row("b"), "found"));
   assert.ok(matches(leaking, "train.py:56"));

@@ -16,7 +16,10 @@ def run_of(scenario: Scenario, *, with_ranks: bool) -> dict[str, Any]:
     return {
         **scenario.run(with_ranks=with_ranks),
         "finding": top_finding(scenario.findings),
-        "findings_open": len(holds),
+        "findings_open": {
+            severity: sum(one["severity"] == severity for one in holds)
+            for severity in ("critical", "warning", "info")
+        },
     }
 
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { factsText, piecesOf, placeText, remedyText, sizeLine, sourceOf, whereText } from "../../vramscope_frontend/js/findings/card-words.js";
+import { factsText, holdersOf, piecesOf, placesOf, placeText, remedyText, sizeLine, sourceOf, whereText } from "../../vramscope_frontend/js/findings/card-words.js";
 import { made } from "./made-finding.js";
 
 const GIB = 2 ** 30;
@@ -24,10 +24,15 @@ test("lines of the program are shown only whole", () => {
   for (const broken of [{}, { ...source, lines: [] }, { ...source, line: null }, "text"]) assert.equal(sourceOf(made({ evidence: { source: broken } })), null);
 });
 
-test("facts before the detail, nothing while it is being made sure of", () => {
+test("facts are those that were sent as such", () => {
   assert.equal(factsText(made({ evidence: { facts: ["One.", 2, "Two."] } })), "One. Two.");
-  assert.equal(factsText(made()), made().detail);
-  assert.equal(factsText(made({ stage: "suspected" })), "");
+  assert.equal(factsText(made()), "");
+});
+
+test("each place and each holder is said once", () => {
+  const culprits = [{ file: "/x/a.py", line: 20, function: "<module>", tensors: ["float32[8]"], held_by: ["M.values"] }, { file: "/x/a.py", line: 14, function: "main", tensors: ["float32[8]"], held_by: ["M.values"] }, { file: "/x/a.py", line: 20, function: "again" }];
+  assert.deepEqual(placesOf(made({ culprits }), 3).map((one) => [one.text, one.within]), [["a.py:20", ""], ["a.py:14", "main"]]);
+  assert.deepEqual(holdersOf(made({ culprits }), 3), [{ chain: "M.values", tensors: "float32[8]" }]);
 });
 
 test("places and ranks are short", () => {

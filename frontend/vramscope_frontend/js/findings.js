@@ -127,7 +127,8 @@ export function lookedForText(kinds) {
  */
 export function findingTime(finding, now_ns) {
   if (!known(finding.resolved_ns)) return `since ${clock(finding.opened_ns)}, for ${duration(Math.max(0, now_ns - finding.opened_ns) / 1e9)}`;
-  return `${clock(finding.opened_ns)} to ${clock(finding.resolved_ns)}`;
+  const [from, to] = [clock(finding.opened_ns), clock(finding.resolved_ns)];
+  return from === to ? `at ${from}` : `${from} to ${to}`;
 }
 
 /**

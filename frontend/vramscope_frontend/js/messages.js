@@ -73,7 +73,7 @@
  * @property {number} [restarts]  most of any rank
  * @property {number | null} [restarted_ns]  when the newest process that took a rank over began
  * @property {import("./findings/messages.js").TopFinding | null} [finding]  the most urgent that holds, or held when the run ended
- * @property {number} [findings_open]  that hold and are not muted
+ * @property {Record<import("./findings/messages.js").FindingSeverity, number>} [findings_open]  that hold and are not muted
  * @property {Rank[]} [ranks]  Only where one run is asked for.
  */
 

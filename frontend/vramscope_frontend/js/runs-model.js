@@ -116,7 +116,7 @@ export function sortRows(rows) {
  */
 export function passes(row, filter) {
   if (filter === "all") return true;
-  if (filter === "found") return (row.run.findings_open ?? 0) > 0 || foundOf(row.run) !== null;
+  if (filter === "found") return Object.values(row.run.findings_open ?? {}).some((amount) => amount > 0) || foundOf(row.run) !== null;
   return filter === "live" ? row.run.state === "live" : row.state === filter;
 }
 

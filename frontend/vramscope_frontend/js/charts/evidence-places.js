@@ -46,9 +46,17 @@ export function wedgePoints(model, geometry) {
   return { points: [[from, yOf(last.bytes)], [px(evidence.wedge.early), to], [px(evidence.wedge.late), to]], from, right: geometry.left + geometry.width };
 }
 
-/** @param {TimelineModel} model */
+/** An evaluation, or a bin that has only begun, must not be where a forecast starts. */
+const LAST_PEAKS = 3;
+
+/**
+ * The last peak, at the end of what is drawn.
+ * @param {TimelineModel} model
+ */
 function lastTop({ x, tops }) {
-  for (let i = Math.min(x.length, tops.length) - 1; i >= 0; i--) if (Number.isFinite(tops[i])) return { x: x[i], bytes: tops[i] };
+  for (let i = Math.min(x.length, tops.length) - 1; i >= 0; i--) {
+    if (Number.isFinite(tops[i])) return { x: x[i], bytes: Math.max(...tops.slice(Math.max(0, i - LAST_PEAKS + 1), i + 1).filter(Number.isFinite)) };
+  }
   return null;
 }
 

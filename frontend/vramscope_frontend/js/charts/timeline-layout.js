@@ -114,10 +114,11 @@ function annotations(tokens, model, top, hasColumns, foot, main_px) {
     drawn.push({ ...plain, text: "EMULATED", xref: "paper", x: hasColumns ? DOMAIN.x[1] : 1, xshift: -8, xanchor: "right", yref: "paper", y: foot, yshift: 6, yanchor: "bottom", font: { size: 20, color: faded(tokens.ink, 0.5), family: tokens.font } });
   }
   if (model.envelope) {
-    const end = (model.envelope.worst.findLast(Number.isFinite) ?? 0) / model.unit.bytes;
+    const last = model.envelope.worst.findLastIndex(Number.isFinite);
+    const end = (model.envelope.worst[last] ?? 0) / model.unit.bytes;
     // Above the word in the corner, however low the line ends.
     const above_px = model.emulated ? Math.max(0, WATERMARK_PX - (end / top) * main_px) : 0;
-    drawn.push({ ...plain, text: `rank ${model.envelope.worstRank}`, xref: "paper", x: 1, xanchor: "right", yref: "y", y: end, yanchor: "bottom", yshift: 2 + above_px });
+    drawn.push({ ...plain, text: `rank ${model.envelope.worstRank}`, xref: "x", x: Math.min(model.range[1], Math.max(model.range[0], model.x[last] ?? model.range[1])), xanchor: "right", yref: "y", y: end, yanchor: "bottom", yshift: 2 + above_px });
   }
   return drawn;
 }

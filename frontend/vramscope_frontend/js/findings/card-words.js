@@ -17,7 +17,8 @@ const CERTAIN = 0.995;
 export function sizeLine(finding) {
   const { evidence } = finding;
   const [first] = finding.culprits;
-  const bytes = known(evidence.grown_bytes) ? evidence.grown_bytes : first?.bytes;
+  // What was asked for is no size of what is wrong.
+  const bytes = known(evidence.grown_bytes) ? evidence.grown_bytes : finding.kind === "oom" ? null : first?.bytes;
   const size = known(bytes) && bytes > 0 ? `${sizeText(bytes)}${known(evidence.tensors) ? ` in ${count(evidence.tensors)} ${evidence.tensors === 1 ? "tensor" : "tensors"}` : ""}` : "";
   const share = known(evidence.share) ? `explains ${percent(evidence.share)} of the growth` : "";
   return [size, share, sureText(finding)].filter(Boolean).join(" · ");
@@ -58,12 +59,32 @@ export function sourceOf(finding) {
 }
 
 /**
- * Two facts that the verdict stands on.
+ * Facts that the verdict stands on.
  * @param {Finding} finding
  */
-export function factsText({ evidence, detail, stage }) {
+export function factsText({ evidence }) {
   const facts = Array.isArray(evidence.facts) ? evidence.facts.filter((fact) => typeof fact === "string") : [];
-  return facts.length ? facts.slice(0, 3).join(" ") : stage === "suspected" ? "" : (detail ?? "");
+  return facts.slice(0, 3).join(" ");
+}
+
+/**
+ * Lines behind a finding: each place once, with what its function is called.
+ * @param {Finding} finding
+ * @param {number} most
+ */
+export function placesOf({ culprits }, most) {
+  const places = culprits.flatMap((one) => (one.file ? [{ text: placeText(one), path: `${one.file}${one.line > 0 ? `:${one.line}` : ""}`, within: one.function && one.function !== "<module>" ? one.function : "" }] : []));
+  return places.filter((place, i) => places.findIndex((one) => one.path === place.path) === i).slice(0, most);
+}
+
+/**
+ * Who holds what, each pair once.
+ * @param {Finding} finding
+ * @param {number} most
+ */
+export function holdersOf({ culprits }, most) {
+  const holders = culprits.map((one) => ({ chain: chainText(one), tensors: (one.tensors ?? []).slice(0, 3).join(", ") })).filter((one) => one.chain || one.tensors);
+  return holders.filter((holder, i) => holders.findIndex((one) => one.chain === holder.chain && one.tensors === holder.tensors) === i).slice(0, most);
 }
 
 /**

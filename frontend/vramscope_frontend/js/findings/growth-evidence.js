@@ -44,9 +44,17 @@ export function drawableForecast(forecast) {
   return one && known(one.early_s) && known(one.late_s) && known(one.confidence) && one.confidence >= LEAST_CONFIDENCE && one.late_s < AHEAD_S && one.early_s >= 0 && one.late_s >= one.early_s ? one : null;
 }
 
+/**
+ * Whether memory of the device grew, from a step on that is known: the chart shows it.
+ * @param {Finding} finding
+ */
+export function hasGrown(finding) {
+  return ACCUSED[finding.kind] === "grown" && known(sinceStep(finding)) && known(finding.evidence.slope_bytes_per_step);
+}
+
 /** The finding that the chart shows: the first one that grew. @param {Finding[]} present the most urgent first */
 export function drawnFinding(present) {
-  return present.find((finding) => known(sinceStep(finding)) && known(finding.evidence.slope_bytes_per_step)) ?? present.find((finding) => finding.severity !== "info" && finding.kind in ACCUSED) ?? null;
+  return present.find(hasGrown) ?? present.find((finding) => finding.severity !== "info" && finding.kind in ACCUSED) ?? null;
 }
 
 /** @param {Finding} finding */
@@ -144,10 +152,10 @@ export function rangeText(early_s, late_s) {
 }
 
 /** How much longer than what is shown a forecast may make the axis. */
-const STRETCH = 1.2;
+const STRETCH = 1.6;
 
 /**
- * Where the axis ends so that a forecast is in the picture; data keep nearly half of it.
+ * Where the axis ends so that a forecast is in the picture; data keep a good part of it.
  * @param {[number, number]} range of the data
  * @param {Wedge | null} wedge
  */

@@ -19,6 +19,7 @@ export function findingMarkdown(finding, { run, world_size, address, now_ns, emu
     "",
     `Found ${clockWithUtc(finding.opened_ns)}, ${findingTime(finding, now_ns)}.${known(finding.since_step) ? ` It began at step ${finding.since_step}.` : ""}`,
     ...culpritLines(finding),
+    ...(finding.detail ? ["", finding.detail] : []),
     ...paragraph("Why we are sure", factsText(finding)),
     ...remedyLines(finding),
     "",
@@ -31,7 +32,7 @@ export function findingMarkdown(finding, { run, world_size, address, now_ns, emu
 function culpritLines(finding) {
   const source = sourceOf(finding);
   const code = source ? ["", "```python", ...source.lines.map((line, i) => `${source.first_line + i === source.line ? ">" : " "} ${String(source.first_line + i).padStart(4)}  ${line}`), "```"] : [];
-  const places = finding.culprits.filter((one) => one.file).map((one) => `- \`${placeText(one)}\`${one.function ? ` in \`${one.function}\`` : ""}${chainText(one) ? `, held by ${chainText(one)}` : ""}${one.tensors?.length ? ` (${one.tensors.slice(0, 3).join(", ")})` : ""}`);
+  const places = finding.culprits.filter((one) => one.file).map((one) => `- \`${placeText(one)}\`${one.function && one.function !== "<module>" ? ` in \`${one.function}\`` : ""}${chainText(one) ? `, held by ${chainText(one)}` : ""}${one.tensors?.length ? ` (${one.tensors.slice(0, 3).join(", ")})` : ""}`);
   return [...code, ...(places.length ? ["", ...places] : [])];
 }
 

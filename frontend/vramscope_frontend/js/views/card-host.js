@@ -40,7 +40,7 @@ export function cardsOf(page, onEvidence) {
         world_size: run.world_size,
         emulated: run.emulated,
         now_ns,
-        said: onEvidence ? (page.verdict?.sentence ?? "") : "",
+        said: onEvidence ? `${page.verdict?.sentence ?? ""}\n${page.verdict?.second ?? ""}` : "",
         as_of_ns: isStale ? run.last_seen_ns : null,
         muteReason: app.link.state !== "open" ? "This page is not connected to its server." : app.scopes.includes("control") ? null : "You may look but not act: your token has no control right.",
         reasonOf: (command) => page.actions.reasonOf(command, run, app.link, app.scopes),

@@ -2,9 +2,9 @@
 
 import { commandEntry } from "../commands/catalogue.js";
 import { copyFrom, el, refill } from "../dom.js";
-import { capital, chainText, factsText, placeText, remedyText, sizeLine, sourceOf, whereText } from "../findings/card-words.js";
+import { capital, factsText, holdersOf, placesOf, remedyText, sizeLine, sourceOf, whereText } from "../findings/card-words.js";
 import { findingMarkdown } from "../findings/markdown.js";
-import { sinceStep } from "../findings/growth-evidence.js";
+import { hasGrown } from "../findings/growth-evidence.js";
 import { findingGlyph, findingTime, findingTitle } from "../findings.js";
 import { clock, known } from "../format.js";
 import { severityGlyph } from "../glyphs.js";
@@ -21,7 +21,7 @@ import { richText } from "./rich-text.js";
  * @property {boolean} emulated
  * @property {number} now_ns
  * @property {number | null} as_of_ns when the last data came, if that is too long ago
- * @property {string} said the sentence of the page, which the card need not say again
+ * @property {string} said by the page itself, so that the card need not say it again
  * @property {string | null} muteReason why muting is off; null: it is on
  * @property {(command: string) => string | null} reasonOf why a command is off
  */
@@ -84,7 +84,8 @@ export class FindingCard {
     const title = findingTitle(finding);
     return el("article", { class: "finding", "data-key": finding.id, "data-severity": finding.severity, "data-state": state, "aria-label": title },
       el(this.level, {}, severityGlyph(findingGlyph(finding), 14), " ", ...richText(title)),
-      finding.summary === seen.said ? null : el("p", { class: "summary" }, ...richText(finding.summary)),
+      seen.said.includes(finding.summary) ? null : el("p", { class: "summary" }, ...richText(finding.summary)),
+      !finding.detail || seen.said.includes(finding.detail) ? null : el("p", { class: "ink2 detail" }, ...richText(finding.detail)),
       line("ink2", [where, sizeLine(finding)].filter(Boolean).join(" · ")),
       line("ink3", `${capital(findingTime(finding, seen.now_ns))}${stale ? ` · as of ${clock(seen.as_of_ns)}` : ""}${finding.muted ? ` · muted ${mutedText(finding)}` : ""}`),
       ...this.culprits(finding),
@@ -96,32 +97,26 @@ export class FindingCard {
   /** @param {Finding} finding */
   culprits(finding) {
     const source = sourceOf(finding);
-    const known_places = finding.culprits.filter((one) => one.file || chainText(one) || one.tensors?.length).slice(0, MOST_CULPRITS);
+    const places = placesOf(finding, MOST_CULPRITS);
     return [
       source && el("ol", { class: "source", "aria-label": `Lines of ${source.file}` }, ...source.lines.map((text, i) => el("li", { class: source.first_line + i === source.line ? "guilty" : null }, el("span", { class: "line-number" }, String(source.first_line + i)), el("code", {}, text)))),
-      ...known_places.flatMap((one, i) => {
-        const place = placeText(one);
-        const chain = chainText(one);
-        return [
-          (i > 0 || !source) && place && el("p", { class: "place", title: `${one.file}${one.line > 0 ? `:${one.line}` : ""}` }, el("code", {}, place), one.function ? " in " : null, one.function ? el("code", {}, one.function) : null),
-          chain && el("div", { class: "held-by" }, el("span", { class: "label" }, "Held by"), el("code", {}, chain)),
-          one.tensors?.length ? el("p", { class: "kept" }, el("span", { class: "ink2" }, "Tensors "), el("code", {}, one.tensors.slice(0, 3).join(", "))) : null,
-        ].flat(2);
-      }),
+      ...places.slice(source ? 1 : 0).map((place) => el("p", { class: "place", title: place.path }, el("code", {}, place.text), place.within ? " in " : null, place.within ? el("code", {}, place.within) : null)),
+      ...holdersOf(finding, MOST_CULPRITS).map(({ chain, tensors }) => el("div", { class: "held-by" },
+        chain && el("span", { class: "label" }, "Held by"), chain && el("code", {}, chain),
+        tensors && el("p", { class: "kept" }, el("span", { class: "ink2" }, "Tensors "), el("code", {}, tensors)))),
     ];
   }
 
   /** @param {Finding} finding */
   why(finding) {
     const facts = factsText(finding);
-    const drawn = known(sinceStep(finding)) || finding.kind === "rank_imbalance";
-    const link = !drawn ? null : this.does.evidence
+    const link = !hasGrown(finding) ? null : this.does.evidence
       ? el("button", { class: "button link evidence-link", type: "button", click: () => this.finding && this.does.evidence?.(this.finding) }, "Evidence")
       : el("a", { href: this.does.evidencePath(finding) }, "Evidence");
     const oom = this.does.oomPath(finding);
     const report = oom ? el("a", { href: oom }, "Report") : null;
     if (!facts && !link && !report) return [];
-    return [el("div", { class: "why" }, el("span", { class: "label" }, facts ? "Why we are sure" : "In the chart"), el("p", {}, ...richText(facts), facts ? " " : "", link, link && report ? " · " : "", report))];
+    return [el("div", { class: "why" }, el("span", { class: "label" }, facts ? "Why we are sure" : link ? "In the chart" : "At that moment"), el("p", {}, ...richText(facts), facts ? " " : "", link, link && report ? " · " : "", report))];
   }
 
   /**

@@ -1,7 +1,7 @@
 // Overview: am I all right? Figures, the chart that ends in its own anatomy, what could be done.
 
 import { el, fillWhenChanged } from "../dom.js";
-import { drawableForecast, drawnFinding, isSmallOnAxis, sinceStep } from "../findings/growth-evidence.js";
+import { drawableForecast, drawnFinding, hasGrown, isSmallOnAxis } from "../findings/growth-evidence.js";
 import { findingHappenings } from "../findings/happenings.js";
 import { presentFindings } from "../findings.js";
 import { age, count, known, sizeText } from "../format.js";
@@ -93,7 +93,7 @@ export class Overview {
     const isLive = run?.state === "live";
     if (finding && isSmallOnAxis(finding, this.page.summary?.limit.bytes ?? null)) this.small.add(finding.id);
     const forecast = isLive && finding !== null && drawableForecast(finding.evidence.forecast) !== null;
-    const grew = finding !== null && known(sinceStep(finding));
+    const grew = finding !== null && hasGrown(finding);
     /** @type {import("../memory-view.js").Defaults} */
     const defaults = { y: finding && this.small.has(finding.id) ? "moving" : "full", window: forecast ? "forecast" : grew || !isLive ? "run" : "10m" };
     return defaults;
@@ -133,7 +133,7 @@ export class Overview {
     const facts = data ? stepFacts(data, this.shownSteps(data), data.high(data.steps.recent.x[0] ?? -Infinity)) : null;
     this.facts = facts;
     const drawn = this.drawnFinding;
-    this.stats.show(summary, facts, run, drawn && known(sinceStep(drawn)) && drawn.severity !== "info" ? (drawn.severity === "critical" ? "crit" : "warn") : null);
+    this.stats.show(summary, facts, run, drawn && hasGrown(drawn) && drawn.severity !== "info" ? (drawn.severity === "critical" ? "crit" : "warn") : null);
     if (data?.loaded) this.memory.showSteps(!data.steps.isEmpty);
     this.memory.changed();
     this.receipt.update();
