@@ -82,7 +82,7 @@ class GatheredEvidence:
 
     def take_event(self, run_id: str, event: dict[str, Any]) -> None:
         """Something happened on a rank; what happened to the run as a whole is not kept."""
-        rank = event["rank"]
+        rank = event.get("rank")
         gathered = None if rank is None else self._rank(run_id, rank)
         if gathered is None or event["time_ns"] < gathered.started_ns - _CLOCKS_NS:
             return

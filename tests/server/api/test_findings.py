@@ -72,6 +72,50 @@ def test_what_held_when_the_agent_left_stays_its_verdict(tmp_path: Path) -> None
         assert "leak" in server.get(path)["looked_for"]
 
 
+def test_two_ranks_that_leak_are_one_finding_and_one_of_them_is_asked(tmp_path: Path) -> None:
+    frame = {"file": "/job/train.py", "line": 56, "function": "step"}
+    group = {
+        "stack": [frame],
+        "bytes": 12 * MIB,
+        "count": 12,
+        "bytes_at_looks": [0, 4 * MIB, 8 * MIB, 12 * MIB],
+        "counts_at_looks": [0, 4, 8, 12],
+        "tensors": ["float32[512, 512]"],
+        "holders": [{"kind": "global", "chain": ["kept", "list of 240"], "tensors": 4}],
+    }
+    report = {
+        "steps": [228, 232, 236, 240],
+        "live_bytes_at_looks": [GIB + number * MIB for number in (228, 232, 236, 240)],
+        "groups": [group],
+        "complete": True,
+    }
+    with (
+        server_app(tmp_path) as server,
+        server.agent(rank=0, world_size=2, pid=1) as first,
+        server.agent(rank=1, world_size=2, pid=2) as second,
+    ):
+        for agent in (first, second):
+            agent.rank.commands.append("explain_growth")
+            agent.reconnect()
+            leaking(agent)
+        path = f"/api/v1/runs/{first.run.id}/findings"
+        (found,) = server.wait_until(
+            lambda: [f for f in server.get(path)["findings"] if f["ranks"] == [0, 1]]
+        )
+        assert (found["rank"], found["stage"]) == (None, "suspected")
+        asked = first.wait_command()
+        assert (asked.name, asked.issued_by) == ("explain_growth", "vramscope")
+        first.update(asked, "done", result=report)
+        (told,) = server.wait_until(
+            lambda: [f for f in server.get(path)["findings"] if f["stage"] == "confirmed"]
+        )
+        assert (told["id"], told["subject"]) == (found["id"], "train.py:56")
+        assert told["ranks"] == [0, 1]
+        assert told["culprits"][0]["held_by"] == ["kept", "list of 240"]
+        commands = server.get(f"/api/v1/runs/{first.run.id}/commands")["commands"]
+        assert [command["ranks"] for command in commands] == [[0]]
+
+
 def test_a_finding_is_muted_and_heard_of_again(tmp_path: Path) -> None:
     with server_app(tmp_path) as server, server.agent() as agent:
         run = f"/api/v1/runs/{agent.run.id}"

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import hashlib
 import io
 import logging
+import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 
 from tests.support.judge_rig import RUN, START_NS, JudgeRig, with_a_rig
+from tests.support.server_app import server_app
+from vramscope_protocol.messages import SnapshotBegin
 from vramscope_server.findings import settings_trials
 from vramscope_server.findings.settings_trials import SettingsTrials
 
@@ -82,3 +87,20 @@ async def test_a_run_that_is_gone_meanwhile_takes_nothing(rig: JudgeRig) -> None
     await ended(trials)
     assert rig.evidence.runs() == []
     await trials.stop()
+
+
+def test_a_window_that_an_agent_sends_is_looked_into(tmp_path: Path) -> None:
+    raw = gzip.decompress(TRACE.read_bytes())
+    packed = gzip.compress(raw, 1)
+    digest = hashlib.sha256(raw).hexdigest()
+    begin = SnapshotBegin("w1", time.time_ns(), len(raw), len(packed), digest, mode="alloc")
+    with server_app(tmp_path) as server, server.agent() as agent:
+        agent.steps(10)
+        agent.snapshot(begin, packed)
+        evidence = server.context.evidence
+
+        def tried() -> bool:
+            run = evidence.run(agent.run.id)
+            return run is not None and run.ranks[0].trials != ()
+
+        server.wait_until(tried, 30)
