@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from vramscope_analysis.diagnosis.finding import Finding
-from vramscope_server.findings.across_ranks import across_ranks
 from vramscope_server.findings.finding_writer import FindingWriter
 from vramscope_server.findings.judging import Judgement
 from vramscope_server.findings.matching import match
@@ -128,14 +127,14 @@ class FindingsBoard:
         """Take what all judges say of a run: what they do not find any more is over.
 
         Args:
-            judgement: what they say.
+            judgement: what they say, ranks put together.
             where: life of each rank, and what its steps are numbered from.
             over: ranks that have ended: what held to the end is brought up to date, and no more.
         """
         run_id, now_ns = judgement.run_id, self._clock_ns()
         before = [record for record in self.open_of(run_id) if record.judge]
         seen: set[str] = set()
-        for found, record in match(before, across_ranks(judgement.found)):
+        for found, record in match(before, judgement.found):
             life = where.get(min(found.finding.ranks, default=-1), (0, 0))
             source = _Source(found.judge, *life)
             taken = self._take_found(run_id, found.finding, record, now_ns, over, source)
@@ -158,6 +157,7 @@ class FindingsBoard:
     def forget(self, record: FindingRecord) -> None:
         """Another server goes on with it."""
         self._shelf.take_away(record)
+        self._told_ns.pop(record.id, None)
 
     def tell(self, record: FindingRecord) -> None:
         """Hand a finding on as it is now, and store it."""

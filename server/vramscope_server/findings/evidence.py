@@ -13,7 +13,7 @@ from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RunEvidence, RunState
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_protocol.messages import RankInfo
-from vramscope_server.findings.gathered_rank import GatheredRank, event_bytes
+from vramscope_server.findings.gathered_rank import CLOCKS_NS, GatheredRank, event_bytes
 from vramscope_server.findings.growth_answer import growth_answers
 from vramscope_server.registry.lives import LifeOffset, is_same_process
 from vramscope_server.rows import Rows
@@ -26,8 +26,6 @@ _MOST_STEPS: Final = 2048
 _LEAST_STEPS: Final = 128
 _RANKS_WITH_MOST: Final = 16
 _WITH_HISTORY: Final = frozenset({"alloc", "all"})
-_CLOCKS_NS: Final = 2 * 10**9
-"""The start of a process and the times of its rows come from two clocks."""
 
 
 class RankInfos(Protocol):
@@ -84,7 +82,7 @@ class GatheredEvidence:
         """Something happened on a rank; what happened to the run as a whole is not kept."""
         rank = event.get("rank")
         gathered = None if rank is None else self._rank(run_id, rank)
-        if gathered is None or event["time_ns"] < gathered.started_ns - _CLOCKS_NS:
+        if gathered is None or event["time_ns"] < gathered.not_before_ns:
             return
         gathered.take_event(event, event_bytes(event))
         self._runs[run_id].is_new = True
@@ -101,7 +99,7 @@ class GatheredEvidence:
         for rank, report in growth_answers(command):
             gathered = None if run is None else run.ranks.get(rank)
             # One of a life before says nothing of this one.
-            if run is None or gathered is None or report.time_ns < gathered.started_ns - _CLOCKS_NS:
+            if run is None or gathered is None or report.time_ns < gathered.started_ns - CLOCKS_NS:
                 continue
             run.is_new |= gathered.take_growth(report)
 
@@ -110,7 +108,7 @@ class GatheredEvidence:
         run, rank = self._runs.get(run_id), snapshot["rank"]
         if run is None or rank not in run.ranks or snapshot["state"] != "complete":
             return
-        is_of_this_life = snapshot["taken_ns"] >= run.ranks[rank].started_ns - _CLOCKS_NS
+        is_of_this_life = snapshot["taken_ns"] >= run.ranks[rank].started_ns - CLOCKS_NS
         if snapshot["mode"] in _WITH_HISTORY and is_of_this_life:
             self.windows[run_id, rank] = snapshot
 
@@ -178,7 +176,7 @@ class GatheredEvidence:
     def _of(self, run_id: str, rank: int, rows: Rows) -> GatheredRank | None:
         """Who the rows are of; None if they are of a life before the present one."""
         gathered = self._rank(run_id, rank)
-        if gathered is None or int(rows.time_ns[0]) < gathered.started_ns - _CLOCKS_NS:
+        if gathered is None or int(rows.time_ns[0]) < gathered.not_before_ns:
             return None
         self._runs[run_id].is_new = True
         return gathered
@@ -193,15 +191,11 @@ class GatheredEvidence:
         self._runs.move_to_end(run_id)
         run.closed.discard(rank)
         gathered = run.ranks.get(rank)
-        if gathered is not None and gathered.info is not info:
-            if not is_same_process(gathered.info, info):
-                gathered = None
-            else:
-                gathered.info = info
-        if gathered is None:
-            before = run.ranks.get(rank)
-            gathered = run.ranks[rank] = GatheredRank(info, None if before is None else before.ooms)
-            self.begun.append((run_id, rank))
+        if gathered is not None and is_same_process(gathered.info, info):
+            gathered.info = info
+            return gathered
+        gathered = run.ranks[rank] = GatheredRank(info, gathered)
+        self.begun.append((run_id, rank))
         return gathered
 
 

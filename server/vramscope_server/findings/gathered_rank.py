@@ -22,6 +22,8 @@ MAX_EVENT_BYTES: Final = 1 << 20
 MAX_STRETCHES: Final = 512
 MAX_OOMS: Final = 32
 
+CLOCKS_NS: Final = 2 * 10**9
+"""The start of a process and the times of what it sends come from two clocks."""
 SAMPLE_WINDOW: Final = 600
 _HEAD_STEPS: Final = 64
 _FLOOR: Final = "allocated_bytes.all.current"
@@ -41,14 +43,18 @@ class GatheredRank:
 
     Args:
         info: what the process said of itself.
-        ooms: what is known of times when the rank ran out of memory, in lives before too.
+        before: the life before this one, if there was one.
     """
 
-    def __init__(self, info: RankInfo, ooms: OrderedDict[str, OomReport] | None = None) -> None:
+    def __init__(self, info: RankInfo, before: GatheredRank | None = None) -> None:
         self.info = info
+        self.not_before_ns = 0 if before is None else self.started_ns - CLOCKS_NS
+        """What is older was sent by the life before. Without one nothing is too old: the clock
+        may have been set back since the process started."""
         self.steps = RowHistory(_HEAD_STEPS, _FLOOR, _PEAK)
         self.samples = RowHistory()
-        self.ooms: OrderedDict[str, OomReport] = OrderedDict() if ooms is None else ooms
+        self.ooms: OrderedDict[str, OomReport] = OrderedDict() if before is None else before.ooms
+        """When it ran out of memory, in the lives before too."""
         self.growth: GrowthReport | None = None
         self.trials: tuple[SettingsTrial, ...] = ()
         """What the newest recorded window says of other settings."""

@@ -7,14 +7,17 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
+from vramscope_analysis.evidence.run_evidence import RunEvidence
+from vramscope_server.findings.across_ranks import across_ranks
 from vramscope_server.findings.board import FindingsBoard
 from vramscope_server.findings.ended_ranks import EndedRanks
 from vramscope_server.findings.evidence import GatheredEvidence
 from vramscope_server.findings.investigator import Investigator
 from vramscope_server.findings.judge_thread import JudgeHangs, JudgeThread
-from vramscope_server.findings.judging import Judging
+from vramscope_server.findings.judging import Judgement, Judging
 from vramscope_server.findings.settings_trials import SettingsTrials
 from vramscope_server.findings.taking_up import TakingUp
 
@@ -173,9 +176,7 @@ class JudgeLoop:
         complete = self._evidence.run_evidence(run_id, state, now_ns)
         across = self._taking_up.compares_ranks(run_id, run.ranks)
         try:
-            judgement = await self._thread.call(
-                lambda: self._judging.judge(complete(), across_ranks=across)
-            )
+            judgement = await self._thread.call(partial(self._judged, complete, across))
         except JudgeHangs:
             turns.hung = True
             return
@@ -189,6 +190,12 @@ class JudgeLoop:
             await self._investigator.look(
                 run_id, state, self._board.open_of(run_id), judgement.questions
             )
+
+    def _judged(self, complete: Callable[[], RunEvidence], across: bool) -> Judgement:
+        """In the thread: everything that takes long."""
+        judgement = self._judging.judge(complete(), across_ranks=across)
+        judgement.found = across_ranks(judgement.found)
+        return judgement
 
     def _is_awaited(self, run_id: str, rank: int) -> bool:
         """Whether the end of a rank is still to be judged."""

@@ -18,7 +18,7 @@ from vramscope_analysis.evidence.columns import Rows
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.findings.board import FindingsBoard
 from vramscope_server.findings.evidence import MAX_RUNS, GatheredEvidence
-from vramscope_server.findings.gathered_rank import MAX_EVENTS, GatheredRank
+from vramscope_server.findings.gathered_rank import CLOCKS_NS, MAX_EVENTS, GatheredRank
 from vramscope_server.findings.shelf import MAX_OPEN, MAX_PAST
 from vramscope_server.store import command_log, events, findings, snapshots
 from vramscope_server.store.runs import ranks_seen
@@ -30,7 +30,6 @@ _REOPENS_NS: Final = 600 * 10**9
 _STEPS_BACK: Final = 2048
 _MAX_COMMANDS: Final = 64
 _MAX_SNAPSHOTS: Final = 16
-_CLOCKS_NS: Final = 2 * 10**9
 
 
 class RunStates(Protocol):
@@ -123,7 +122,7 @@ class TakingUp:
     async def _complete(
         self, run_id: str, rank: int, gathered: GatheredRank, newest: int | None
     ) -> None:
-        since_ns = max(0, gathered.started_ns - _CLOCKS_NS)
+        since_ns = max(0, gathered.started_ns - CLOCKS_NS)
         chosen = events.EventFilter(start_ns=since_ns, rank=rank)
         found = await self._store.read(lambda c: events.list_events(c, run_id, chosen, MAX_EVENTS))
         gathered.put_events_before(found)

@@ -14,6 +14,7 @@ import pytest
 from tests.support.streams import open_store
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_server.findings import shelf as shelf_module
+from vramscope_server.findings.across_ranks import across_ranks
 from vramscope_server.findings.board import FindingsBoard
 from vramscope_server.findings.judging import Failure, Found, Judgement
 from vramscope_server.findings.record import FindingRecord
@@ -70,7 +71,7 @@ class Bench:
         """What one judge says, two seconds after the last time."""
         self.now_ns += 2 * SECOND_NS
         judgement = Judgement("run-a", self.now_ns, frozenset(ranks))
-        judgement.found = [Found("leak", finding) for finding in found]
+        judgement.found = across_ranks([Found("leak", finding) for finding in found])
         judgement.failures = set(failures)
         self.board.judged(judgement, {0: (1, 500)}, frozenset(over))
 

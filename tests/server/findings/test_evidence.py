@@ -102,9 +102,20 @@ def test_events_of_ranks_are_kept_those_of_the_run_are_not(
     event = {"time_ns": 150 * SECOND_NS, "kind": "mark", "step": 1, "text": "", "data": {}}
     evidence.take_event("run-a", event | {"rank": 0})
     evidence.take_event("run-a", event | {"rank": None})
-    evidence.take_event("run-a", event | {"rank": 0, "time_ns": 50 * SECOND_NS})  # a life before
     (rank,) = ranks(evidence, registry)
     assert [each.time_ns for each in rank.events] == [150 * SECOND_NS]
+    registry.infos[0] = registry.info(0, "second", 200)
+    evidence.take_event("run-a", event | {"rank": 0})  # the life before told it
+    assert ranks(evidence, registry)[0].events == ()
+
+
+def test_a_clock_that_is_set_back_takes_nothing_away(
+    evidence: GatheredEvidence, registry: Registry
+) -> None:
+    send(evidence, 101)
+    send(evidence, 5, 6)  # before the process started, by the clock
+    (rank,) = ranks(evidence, registry)
+    assert rank.steps.time_ns.tolist() == [101 * SECOND_NS, 5 * SECOND_NS, 6 * SECOND_NS]
 
 
 def test_an_answer_of_a_life_before_says_nothing_of_this_one(

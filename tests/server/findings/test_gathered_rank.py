@@ -114,7 +114,7 @@ def test_the_newest_answer_that_tells_something_counts() -> None:
 def test_ooms_of_a_life_before_are_known_in_the_next() -> None:
     before = GatheredRank(INFO)
     before.take_oom(OomReport("oom-1", 9))
-    after = GatheredRank(INFO, before.ooms)
+    after = GatheredRank(INFO, before)
     after.take_oom(OomReport("oom-2", 3))
     assert [each.id for each in read(after).ooms] == ["oom-2", "oom-1"]
 
