@@ -9,6 +9,7 @@ from typing import Final
 from vramscope_analysis.diagnosis.cycle_growth import cycle_growth
 from vramscope_analysis.diagnosis.delayed_reuse import delayed_reuse
 from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.first_step_state import first_step_state
 from vramscope_analysis.diagnosis.fragmentation import fragmentation
 from vramscope_analysis.diagnosis.host_growth import host_growth
 from vramscope_analysis.diagnosis.leak import leak
@@ -18,6 +19,8 @@ from vramscope_analysis.diagnosis.oom import oom
 from vramscope_analysis.diagnosis.other_process import other_process
 from vramscope_analysis.diagnosis.oversized_cache import oversized_cache
 from vramscope_analysis.diagnosis.pinned_growth import pinned_growth
+from vramscope_analysis.diagnosis.rank_imbalance import rank_imbalance
+from vramscope_analysis.diagnosis.recording_overhead import recording_overhead
 from vramscope_analysis.diagnosis.retained_exception import retained_exception
 from vramscope_analysis.diagnosis.retention import retention
 from vramscope_analysis.diagnosis.settings_advice import settings_conflict
@@ -61,6 +64,9 @@ JUDGES: tuple[RankJudge | RunJudge, ...] = (
     RunJudge(other_process),
     RankJudge(host_growth),
     RankJudge(pinned_growth),
+    RankJudge(first_step_state),
+    RankJudge(recording_overhead),
+    RunJudge(rank_imbalance),
 )
 """One line a judge."""
 
