@@ -62,7 +62,7 @@ JUDGES: tuple[RankJudge | RunJudge, ...] = (
     RankJudge(delayed_reuse),
     RankJudge(non_torch_memory),
     RunJudge(other_process),
-    RankJudge(host_growth),
+    RunJudge(host_growth),
     RankJudge(pinned_growth),
     RankJudge(first_step_state),
     RankJudge(recording_overhead),

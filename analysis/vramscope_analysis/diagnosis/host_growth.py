@@ -8,6 +8,7 @@ until the memory of the machine is at stake.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +24,7 @@ from vramscope_analysis.diagnosis.words import (
     rate_text,
     size_text,
 )
-from vramscope_analysis.evidence.run_evidence import RankEvidence
+from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 KIND: Final = "host_growth"
 WORKERS: Final = "workers"
@@ -34,13 +35,22 @@ _OWN: Final = "host.anonymous_bytes"
 _SHARES: Final = "host.workers_pss_bytes"
 
 
-def host_growth(rank: RankEvidence) -> list[Finding]:
-    """Judge the host memory of a process and of its workers."""
-    return [*_of_process(rank), *_of_workers(rank)]
+def host_growth(run: RunEvidence) -> list[Finding]:
+    """Judge the host memory of each process and of its workers."""
+    found = [
+        (rank.rank, finding)
+        for rank in run.ranks
+        for finding in (*_of_process(rank, emulated=run.emulated), *_of_workers(rank))
+    ]
+    return [replace(finding, ranks=(number,)) for number, finding in found]
 
 
-def _of_process(rank: RankEvidence) -> list[Finding]:
-    rise = host_rise(rank.samples, rank.samples.numbers(_OWN))
+def _of_process(rank: RankEvidence, *, emulated: bool) -> list[Finding]:
+    own = rank.samples.numbers(_OWN)
+    if emulated:
+        # What lies on an emulated device lies on the host.
+        own = own - np.nan_to_num(rank.samples.numbers("allocated_bytes.all.current"))
+    rise = host_rise(rank.samples, own)
     if rise is None or _is_pinned(rank, rise):
         return []
     if _is_recorded(rank, rise):

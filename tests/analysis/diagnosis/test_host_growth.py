@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tests.support.made_ranks import GIB, MIB, Column, made_rank, rows_of
-from vramscope_analysis.diagnosis.host_growth import host_growth
+from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.host_growth import host_growth as of_run
 from vramscope_analysis.evidence.columns import UNKNOWN
 from vramscope_analysis.evidence.growth_report import GrowthReport
-from vramscope_analysis.evidence.run_evidence import RankEvidence
+from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 SECONDS = 100
 SECOND_NS = 10**9
 RISING = [2 * GIB + 20 * MIB * s for s in range(SECONDS)]
+
+
+def host_growth(rank: RankEvidence, *, emulated: bool = False) -> list[Finding]:
+    return of_run(RunEvidence("run", 0, ranks=(rank,), emulated=emulated))
 
 
 def job(steps: Mapping[str, Column] | None = None, /, **samples: Column) -> RankEvidence:
@@ -28,7 +33,7 @@ def job(steps: Mapping[str, Column] | None = None, /, **samples: Column) -> Rank
 def test_growth_that_nobody_has_explained_is_a_suspicion() -> None:
     (finding,) = host_growth(job(anonymous_bytes=RISING))
     assert (finding.kind, finding.stage, finding.severity) == ("host_growth", "suspected", "info")
-    assert (finding.subject, finding.culprits) == ("", ())
+    assert (finding.subject, finding.culprits, finding.ranks) == ("", (), (0,))
     assert finding.summary.startswith("The process took 1.4 GiB more host memory: ")
     assert "MiB per step." in finding.summary
     assert finding.detail == "The memory of the device does not grow with it. "
@@ -114,3 +119,15 @@ def test_workers_that_come_and_go_say_nothing() -> None:
     assert host_growth(job(**{**WORKERS, "workers": UNKNOWN})) == []
     flat: dict[str, Column] = {**WORKERS, "workers_pss_bytes": GIB}
     assert host_growth(job(**flat)) == []
+
+
+def test_tensors_of_an_emulated_device_are_no_growth_of_the_host() -> None:
+    rank = job(anonymous_bytes=RISING)
+    columns: dict[str, Column] = {
+        **rank.samples.columns,
+        "allocated_bytes.all.current": [size - GIB for size in RISING],
+    }
+    rank = replace(rank, samples=rows_of(SECONDS, columns, every_ns=SECOND_NS))
+    assert host_growth(rank, emulated=True) == []
+    assert len(host_growth(rank)) == 1
+    assert len(host_growth(job(anonymous_bytes=RISING), emulated=True)) == 1
