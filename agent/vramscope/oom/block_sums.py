@@ -26,6 +26,8 @@ Rows = list[dict[str, Any]]
 def free_blocks(segments: Iterable[Segment]) -> Rows:
     """Free memory of each pool and stream, most first; ``returnable_bytes`` could go back at once.
 
+    ``largest_segment_bytes`` is the largest segment that live blocks keep from being whole again.
+
     Args:
         segments: as ``torch.cuda.memory_snapshot()`` has them.
     """
@@ -47,6 +49,7 @@ class _FreeMemory:
 
     def __init__(self) -> None:
         self._bytes = self._count = self._largest_bytes = self._returnable_bytes = 0
+        self._largest_segment_bytes = 0
         self._pinning: dict[int, list[int]] = {}
 
     def add(self, segment: Segment, free: list[int], blocks: Sequence[Mapping[str, Any]]) -> None:
@@ -57,6 +60,10 @@ class _FreeMemory:
         if len(free) == len(blocks):
             self._returnable_bytes += int(segment["total_size"])
         elif largest_bytes >= PINNED_BYTES:
+            if not segment.get("is_expandable"):  # those grow: what they served is not known
+                self._largest_segment_bytes = max(
+                    self._largest_segment_bytes, int(segment["total_size"])
+                )
             for block in blocks:
                 if block["state"] != _INACTIVE:
                     _add(self._pinning, block)
@@ -67,6 +74,7 @@ class _FreeMemory:
             "count": self._count,
             "largest_bytes": self._largest_bytes,
             "returnable_bytes": self._returnable_bytes,
+            "largest_segment_bytes": self._largest_segment_bytes,
             "pinned_by": _size_rows(self._pinning)[:MAX_PINNING],
         }
 

@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from vramscope_analysis.allocator import AllocatorSettings
-from vramscope_analysis.allocator.rounding import round_size, segment_size
 from vramscope_analysis.diagnosis.finding import Culprit, Finding, Severity
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import Cause, causes_of, held_by
 from vramscope_analysis.diagnosis.oom_remedies import remedies_of
 from vramscope_analysis.diagnosis.oom_words import detail_of, summary_of
-from vramscope_analysis.diagnosis.settings_advice import read_settings, refuted
+from vramscope_analysis.diagnosis.settings_advice import refuted
 from vramscope_analysis.diagnosis.words import count_text, size_text
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence
@@ -152,19 +150,14 @@ def _lasting(case: OomCase) -> list[Culprit]:
     A tensor that has the size of such a block and is no part of the model is named with its holder.
     """
     culprits = []
-    settings = read_settings(case.settings) or AllocatorSettings()
-
-    def segment_of(size_bytes: int) -> int:
-        return segment_size(round_size(size_bytes, settings), settings)
-
     for row in case.report.free_blocks:
         pinned = row.get("pinned_by")
         for block in pinned if isinstance(pinned, list) and row.get("pool") == "large" else ():
             size, count = block.get("requested_bytes"), block.get("count")
             if not isinstance(size, int) or not isinstance(count, int):
                 continue
-            if segment_of(size) == case.shortage.segment_bytes:
-                continue  # of the same kind as what was asked for: no more in the way than that
+            if case.is_of_same_kind(size):
+                continue  # no more in the way than what was asked for
             same = [t for t in case.report.largest if t.get("bytes") == size]
             named = next((t for t in same if not t.get("category") and t.get("held_by")), None)
             words = f"{count_text(count, 'block')} of {size_text(size)}"

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from vramscope_analysis.allocator import AllocatorSettings
+from vramscope_analysis.allocator.rounding import round_size, segment_size
 from vramscope_analysis.diagnosis.oom_demand import Demand, steps_before
 from vramscope_analysis.diagnosis.oom_place import Place, is_search_for_batch_size, place_of_oom
 from vramscope_analysis.diagnosis.oom_shortage import Shortage
+from vramscope_analysis.diagnosis.settings_advice import read_settings
 from vramscope_analysis.evidence.columns import Rows
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence, Stretch
@@ -97,6 +100,12 @@ class OomCase:
             for stretch in self.rank.stretches
             if stretch.name == self.phase and stretch.end_ns is not None and stretch.end_ns < before
         ]
+
+    def is_of_same_kind(self, size_bytes: int) -> bool:
+        """Whether a request of this size gets a segment as large as the one that was refused."""
+        settings = read_settings(self.settings) or AllocatorSettings()
+        segment = segment_size(round_size(size_bytes, settings), settings)
+        return segment == self.shortage.segment_bytes
 
     @property
     def settings(self) -> str | None:

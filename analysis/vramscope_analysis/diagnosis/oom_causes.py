@@ -196,7 +196,8 @@ def _first_step_state(case: OomCase) -> Cause | None:
 
 
 def _fragmentation(case: OomCase) -> Cause | None:
-    """Enough was free, no piece of it was large enough, and the step needed no more than others.
+    """Enough was free, no piece of it was large enough, and the job had been served as much before:
+    other steps needed no less, or the segment that once was taken for as much is carved up.
 
     Where needs grow from step to step, pieces put together would only have put it off.
     """
@@ -209,11 +210,19 @@ def _fragmentation(case: OomCase) -> Cause | None:
         if left < _STEPS_LEFT:
             return None
     ratio = moving_ratio(case)
+    if was_served_before(case):
+        return Cause("fragmentation", 0.9, shortage.pieces_bytes)
     if ratio is None:
         return Cause("fragmentation", 0.6, shortage.pieces_bytes)
-    if ratio > _SPIKE:
-        return None
-    return Cause("fragmentation", 0.9 if ratio <= _SAME else 0.7, shortage.pieces_bytes)
+    return None if ratio > _SPIKE else Cause("fragmentation", 0.7, shortage.pieces_bytes)
+
+
+def was_served_before(case: OomCase) -> bool:
+    """Whether the job had got as much before: a step had, or one request that is most of it."""
+    ratio, shortage = moving_ratio(case), case.shortage
+    if ratio is not None and ratio <= _SAME:
+        return True
+    return shortage.was_whole and 2 * (shortage.request_bytes or 0) >= (shortage.needed_bytes or 0)
 
 
 # ----------------------------------------------------------------------------- this step needs more

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.oom_batch import batch_remedies
 from vramscope_analysis.diagnosis.oom_case import OomCase
-from vramscope_analysis.diagnosis.oom_causes import Cause, moving_ratio
+from vramscope_analysis.diagnosis.oom_causes import Cause, was_served_before
+from vramscope_analysis.diagnosis.oom_limits import proven_settings, raised_limit
+from vramscope_analysis.diagnosis.oom_pieces import whole_pieces
 from vramscope_analysis.diagnosis.oom_place import optimizer_in
 from vramscope_analysis.diagnosis.oom_savings import savings
-from vramscope_analysis.diagnosis.settings_advice import settings_remedies
-from vramscope_analysis.diagnosis.words import count_text, place_text, size_text
+from vramscope_analysis.diagnosis.words import place_text, size_text
 
 MOST_REMEDIES: Final = 6
 _STATE_COPIES: Final = {
@@ -35,9 +34,6 @@ _STATE_COPIES: Final = {
 _OF_BATCH: Final = ("spike", "growing_demand", "too_big", "limit", "fragmentation")
 """Causes that a smaller step works against."""
 
-_EVAL: Final = 1
-"""Code of the phase eval in samples."""
-
 Against = Callable[[OomCase, Cause], list[Remedy]]
 
 
@@ -45,16 +41,17 @@ def remedies_of(case: OomCase, causes: list[Cause]) -> tuple[Remedy, ...]:
     """Everything that would help, the most fitting first."""
     main = causes[0]
     against = _AGAINST[main.name](case, main) if main.name in _AGAINST else []
-    general = list(_settings(case))
-    if main.name in _OF_BATCH:
-        general += _batch(case, main)
-    if main.name in _OF_BATCH or main.name == "first_step_state":
+    general = list(proven_settings(case))
+    is_usual = main.name == "fragmentation" and was_served_before(case)
+    if main.name in _OF_BATCH and not is_usual:
+        general += [*_batch(case, main), *savings(case)]
+    if main.name == "first_step_state":
         general += savings(case)
     general.sort(key=lambda remedy: _rank(case, remedy))
     for cause in causes[1:]:
         if cause.name in ("garbage", "retained_exception", "other_process"):
             general += _AGAINST[cause.name](case, cause)
-    return tuple([*against, *general, *_raised_limit(case)][:MOST_REMEDIES])
+    return tuple([*against, *general, *raised_limit(case)][:MOST_REMEDIES])
 
 
 def _rank(case: OomCase, remedy: Remedy) -> tuple[bool, int]:
@@ -63,54 +60,10 @@ def _rank(case: OomCase, remedy: Remedy) -> tuple[bool, int]:
 
 
 def _batch(case: OomCase, cause: Cause) -> list[Remedy]:
-    """Not for all steps because of one, unless it is known that there is something to lower; and
-    not where steps of this size had fitted."""
+    """Not for all steps because of one, unless it is known that there is something to lower."""
     if cause.name == "spike" and (case.demand.batch or 1) < 2:
         return []
-    ratio = moving_ratio(case)
-    if cause.name == "fragmentation" and ratio is not None and ratio <= 1:
-        return []
     return batch_remedies(case)
-
-
-def _settings(case: OomCase) -> list[Remedy]:
-    """Settings of the allocator that a replay of this job's own recording proved."""
-    found = settings_remedies(case.settings, case.trials)
-    growing = case.demand.growing or case.demand.kept
-    if growing is None or growing.is_jump or growing.per_step <= 0:
-        return list(found)
-    spare = (case.shortage.pieces_bytes or 0) + (case.shortage.room_bytes or 0)
-    left = max(spare - (case.shortage.request_bytes or 0), 0) / growing.per_step
-    return [
-        Remedy(
-            remedy.action,
-            f"{remedy.why.rstrip('.')}; at {size_text(growing.per_step)} more with every step that "
-            f"lasts for about {count_text(left, 'step')}.",
-            remedy.predicted_bytes,
-            remedy.cost,
-            remedy.fix,
-            remedy.command,
-        )
-        for remedy in found
-    ]
-
-
-def _raised_limit(case: OomCase) -> list[Remedy]:
-    """The process's own cap, where the device has enough beyond it."""
-    shortage = case.shortage
-    withheld, missing = shortage.withheld_bytes, shortage.missing_bytes
-    if not shortage.is_at_own_limit or not withheld or withheld < (missing or 0):
-        return []
-    return [
-        Remedy(
-            "raise the memory fraction of the process",
-            f"the device had {size_text(withheld)} free beyond the cap of "
-            f"{size_text(shortage.allowed_bytes)}.",
-            None,
-            "other processes may want it",
-            "torch.cuda.set_per_process_memory_fraction(...)",
-        )
-    ]
 
 
 # ---------------------------------------------------------------------------------- against a cause
@@ -257,58 +210,6 @@ def _state(case: OomCase, cause: Cause) -> list[Remedy]:
     ]
 
 
-def _whole_first(case: OomCase, cause: Cause) -> list[Remedy]:
-    remedies: list[Remedy] = []
-    evaluated = _evaluated_before(case)
-    if evaluated:
-        remedies.append(
-            Remedy(
-                "empty the cache after the evaluation",
-                "its blocks have other sizes; training splits them and cannot have them whole.",
-                case.shortage.pieces_bytes,
-                "the next steps take their memory from the device again",
-                "torch.cuda.empty_cache()",
-                "empty_cache",
-            )
-        )
-    request, needed = case.shortage.request_bytes, case.shortage.needed_bytes
-    if request is not None and needed is not None and 2 * request >= needed and not evaluated:
-        place = f" of {case.place.short}" if case.place else ""
-        remedies.append(
-            Remedy(
-                f"allocate what lasts before the large block{place}, or keep that block",
-                "small tensors that stay lie in the segment that it had before.",
-                case.shortage.pieces_bytes,
-            )
-        )
-    if not case.trials:
-        remedies.append(
-            Remedy(
-                "record the next run when it gets tight, and replay it under other settings",
-                "which setting of the allocator helps, only a recording of this job can show.",
-                cost="recording makes an allocation take half as long again",
-                fix='VRAMSCOPE_HISTORY_RULE="above 90% for 20 steps"',
-            )
-        )
-    return remedies
-
-
-def _evaluated_before(case: OomCase) -> bool:
-    """Whether an evaluation ended after the last step before the failure, or in the one before."""
-    if not len(case.demand_rows):
-        return False
-    times = case.demand_rows.time_ns
-    since = int(times[-2] if len(times) > 1 else times[-1])
-    samples = case.report.samples
-    if np.any((samples.numbers("phase") == _EVAL) & (samples.time_ns >= since)):
-        return True
-    return case.rank is not None and any(
-        stretch.name == "eval" and stretch.end_ns is not None and stretch.end_ns >= since
-        for stretch in case.rank.stretches
-        if stretch.start_ns < case.report.time_ns
-    )
-
-
 def _one_request(case: OomCase, cause: Cause) -> list[Remedy]:
     place = f" at {case.place.short}" if case.place else ""
     return [
@@ -357,7 +258,7 @@ _AGAINST: Final[dict[str, Against]] = {
     "checkpoint": _smaller_save,
     "growth": _kept_memory,
     "first_step_state": _state,
-    "fragmentation": _whole_first,
+    "fragmentation": lambda case, cause: whole_pieces(case),
     "large_request": _one_request,
     "cache": _given_back,
     "pinned_host": _less_pinned,

@@ -32,6 +32,7 @@ class Shortage:
         pieces_bytes: free in the pool of the request, outside of private pools.
         largest_bytes: the largest of these pieces.
         returnable_bytes: free in whole segments, which the allocator could give back.
+        carved_bytes: the largest segment with pieces in it that live blocks keep apart.
         other_bytes: held by other processes; None if nobody can see them.
         withheld_bytes: free on the device beyond the process's own cap.
     """
@@ -48,6 +49,7 @@ class Shortage:
     pieces_bytes: int | None
     largest_bytes: int | None
     returnable_bytes: int | None
+    carved_bytes: int | None
     other_bytes: int | None
     withheld_bytes: int | None
 
@@ -64,7 +66,7 @@ class Shortage:
         free = _first(report.device_free_bytes, words.get("free_bytes"))
         left = None if allowed is None or reserved is None else max(allowed - reserved, 0)
         room = free if left is None else left if free is None else min(left, free)
-        pieces, largest, returnable = _pieces(report, request)
+        pieces, largest, returnable, carved = _pieces(report, request)
         if pieces is None and reserved is not None:
             active = _first(report.counters.get(_ACTIVE), allocated)
             pieces = None if active is None else max(reserved - active, 0)
@@ -84,6 +86,7 @@ class Shortage:
             pieces_bytes=pieces,
             largest_bytes=largest,
             returnable_bytes=returnable,
+            carved_bytes=carved,
             other_bytes=_others(report.processes),
             withheld_bytes=(
                 max(free - left, 0) if own_limit and free is not None and left is not None else None
@@ -104,6 +107,13 @@ class Shortage:
         return self.allocated_bytes + self.request_bytes
 
     @property
+    def was_whole(self) -> bool:
+        """Whether a segment that is carved up now was taken for a request as large as this."""
+        if not self.carved_bytes or self.segment_bytes is None:
+            return False
+        return self.carved_bytes >= self.segment_bytes
+
+    @property
     def fits_in_pieces(self) -> bool:
         """Whether free pieces and room together would have been enough, and no one of them was."""
         if self.pieces_bytes is None or self.request_bytes is None or self.room_bytes is None:
@@ -115,10 +125,11 @@ class Shortage:
 
 def _pieces(
     report: OomReport, request_bytes: int | None
-) -> tuple[int | None, int | None, int | None]:
-    """Free bytes, the largest free block and returnable bytes in the pool of a request."""
+) -> tuple[int | None, int | None, int | None, int | None]:
+    """Free bytes and the largest free block in the pool of a request, returnable bytes of all
+    pools, and the largest segment of the request's pool that is carved up."""
     if not report.free_blocks:
-        return None, None, None
+        return None, None, None, None
     kind = "small" if request_bytes is not None and request_bytes <= SMALL_BYTES else "large"
     rows = [row for row in report.free_blocks if str(row.get("pool", "large")) == kind]
     largest = [_amount(row, "largest_bytes") for row in rows]
@@ -126,6 +137,7 @@ def _pieces(
         sum(_amount(row, "bytes") for row in rows),
         max(largest, default=0),
         sum(_amount(row, "returnable_bytes") for row in report.free_blocks),
+        max((_amount(row, "largest_segment_bytes") for row in rows), default=0),
     )
 
 

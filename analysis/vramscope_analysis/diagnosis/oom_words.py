@@ -105,10 +105,22 @@ def _of_growth(case: OomCase, cause: Cause) -> str:
 
 
 def _of_spike(case: OomCase, cause: Cause) -> str:
-    demand = case.demand
+    needed, highest = case.shortage.needed_bytes, case.demand.highest_peak_bytes
+    times = needed / highest if needed and highest else 0.0
+    by = f"{times:,.0f} times as much as" if times >= 3 else "more than"
     return (
-        f"{_head(case)}, which needs {size_text(case.shortage.needed_bytes)} or more; "
-        f"others peaked at {size_text(demand.highest_peak_bytes)} at most."
+        f"{_head(case)}, which needs at least {size_text(needed)}: {by} any before "
+        f"({size_text(highest)})."
+    )
+
+
+def _of_pieces(case: OomCase, cause: Cause) -> str:
+    """The kind has no word of its own here: that it lies in pieces says it."""
+    shortage = case.shortage
+    free = (shortage.pieces_bytes or 0) + (shortage.room_bytes or 0)
+    return (
+        f"{_head(case)}: asked for {size_text(shortage.request_bytes)} in one piece; the largest "
+        f"is {size_text(shortage.largest_left_bytes)}, of {size_text(free)} free."
     )
 
 
@@ -145,6 +157,7 @@ _SUMMARIES: Final[dict[str, Words]] = {
     "retained_exception": _of_exception,
     "growth": _of_growth,
     "spike": _of_spike,
+    "fragmentation": _of_pieces,
     "first_step_state": _of_state,
     "large_request": _of_large_request,
     "cache": _of_cache,
@@ -156,8 +169,11 @@ _SUMMARIES: Final[dict[str, Words]] = {
 
 
 def _why_pieces(case: OomCase, cause: Cause) -> str:
-    text = _free_in_pieces(case)
+    text = "What is free lies in pieces between live blocks."
     needed, highest = case.shortage.needed_bytes, case.demand.highest_peak_bytes
+    if case.shortage.was_whole:
+        carved = size_text(case.shortage.carved_bytes)
+        return f"{text} A segment of {carved}, once taken whole, is carved up by what stays in it."
     if needed is not None and highest is not None and needed <= highest:
         return f"{text} Steps before had peaked at up to {size_text(highest)}, and fitted."
     ratio = moving_ratio(case)

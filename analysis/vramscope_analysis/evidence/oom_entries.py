@@ -50,6 +50,7 @@ _TYPES: Final[dict[str, Callable[[object], Any]]] = {
     "count": told_amount,
     "largest_bytes": told_amount,
     "returnable_bytes": told_amount,
+    "largest_segment_bytes": told_amount,
     "requested_bytes": told_amount,
     "line": _line,
     "pid": told_whole,

@@ -27,7 +27,8 @@ class OomReport:
         device_free_bytes, device_total_bytes: as the driver says.
         counters: the allocator's counters by their names.
         free_blocks: free memory by pool and stream: ``pool``, ``stream``, ``bytes``, ``count``,
-            ``largest_bytes``, ``returnable_bytes``.
+            ``largest_bytes``, ``returnable_bytes``; ``largest_segment_bytes`` of segments that live
+            blocks keep from being whole again, and ``pinned_by``, the sizes of these.
         by_stack: live bytes by line: ``file``, ``line``, ``function``, ``bytes``, ``count``, and
             ``frames``, the innermost first; ``category`` where the stack tells it.
         by_size: live blocks by their size: ``requested_bytes``, ``count``, ``bytes``.

@@ -83,6 +83,7 @@ def free_pieces(memory: RecordedMemory, moment: int) -> list[dict[str, Any]]:
                 "count": 0,
                 "largest_bytes": 0,
                 "returnable_bytes": 0,
+                "largest_segment_bytes": 0,
             },
         )
         row["bytes"] += sum(pieces)
@@ -90,6 +91,9 @@ def free_pieces(memory: RecordedMemory, moment: int) -> list[dict[str, Any]]:
         row["largest_bytes"] = max([row["largest_bytes"], *pieces])
         if first == last and not held.is_expandable:
             row["returnable_bytes"] += held.end - held.start
+        elif pieces and not held.is_expandable:
+            size = held.end - held.start
+            row["largest_segment_bytes"] = max(row["largest_segment_bytes"], size)
     return sorted(rows.values(), key=lambda row: -int(row["bytes"]))
 
 

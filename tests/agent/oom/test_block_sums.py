@@ -33,6 +33,8 @@ def test_free_memory_is_told_by_pool_and_stream() -> None:
     assert (default["bytes"], default["count"]) == (28 * MIB, 3)
     assert (default["largest_bytes"], default["returnable_bytes"]) == (16 * MIB, 16 * MIB)
     assert default["pinned_by"] == [{"requested_bytes": 2 * MIB - 8, "count": 2, "bytes": 4 * MIB}]
+    # The segment of 20 MiB has no free piece, that of 16 no live block.
+    assert default["largest_segment_bytes"] == 16 * MIB  # 2 + 8 + 2 + 4
     # A piece of half a MiB pins nothing that anybody would miss.
     assert rows[2]["pinned_by"] == []
 
@@ -42,6 +44,11 @@ def test_of_what_pins_the_largest_are_named() -> None:
     (row,) = free_blocks([segment(0, f"{words} f2")])
     assert len(row["pinned_by"]) == MAX_PINNING
     assert row["pinned_by"][0]["bytes"] == 19 * MIB
+
+
+def test_an_expandable_segment_says_nothing_of_what_it_served() -> None:
+    (row,) = free_blocks([segment(0, "a2 f8", is_expandable=True)])
+    assert (row["largest_segment_bytes"], row["largest_bytes"]) == (0, 8 * MIB)
 
 
 def test_blocks_that_wait_for_a_stream_are_live() -> None:

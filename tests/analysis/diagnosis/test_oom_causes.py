@@ -178,3 +178,15 @@ def test_a_report_of_which_nothing_is_known_has_no_bold_cause(fields: dict[str, 
     found = causes_of(OomCase.of(OomReport(**fields)))
     assert [each.name for each in found] in (["too_big"], ["unknown"])
     assert found[0].confidence <= 0.8
+
+
+def test_a_segment_that_once_served_as_much_and_is_carved_up_now() -> None:
+    """Nothing that steps needed says so: it was before the first of them had ended."""
+    large = {"pool": "large", "bytes": 420 * MIB, "largest_bytes": 300 * MIB}
+    fields: dict[str, Any] = {"allocated_mib": 110, "request_mib": 400, "pieces_mib": 420}
+    fields |= {"limit_mib": 640, "total_mib": 640}
+    steps = step_rows([110] * 30)
+    carved = {**large, "largest_segment_bytes": 400 * MIB}
+    assert cause(made_oom(steps, free_blocks=(carved,), **fields)).name == "fragmentation"
+    small = {**large, "largest_segment_bytes": 300 * MIB}
+    assert cause(made_oom(steps, free_blocks=(small,), **fields)).name == "spike"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.analysis.diagnosis.test_oom_causes import LEVEL, process
 from tests.analysis.diagnosis.test_oom_place import SITE, USER
-from tests.support.made_ooms import MIB, STEP_NS, asking, made_oom, step_rows, tensor
+from tests.support.made_ooms import MIB, asking, made_oom, step_rows, tensor
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import causes_of
 from vramscope_analysis.diagnosis.oom_remedies import remedies_of
 from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport
 from vramscope_analysis.evidence.oom_report import OomReport
-from vramscope_analysis.evidence.run_evidence import RankEvidence, Stretch
+from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 
 FLOORS = [100, 100, 100, *(100 + 15 * n for n in range(40))]
@@ -80,74 +78,6 @@ def test_the_state_that_is_to_come_follows_from_optimizer_and_gradients() -> Non
     assert "its state (128 MiB) comes with the first step" in told[0].why
     told = remedies(made_oom(threads=threads))
     assert "its state comes with the first step" in told[0].why
-
-
-PIECES = made_oom(step_rows([800] * 30), allocated_mib=600, pieces_mib=300)
-
-
-def test_pieces_are_made_whole_where_the_request_is_most_of_a_step() -> None:
-    steps = step_rows([600] * 30, 200)
-    large = made_oom(steps, allocated_mib=200, request_mib=400, pieces_mib=500)
-    assert "allocate what lasts before the large block" in actions(large)
-    assert "allocate what lasts" not in actions(PIECES)
-    assert "record the next run" in actions(PIECES)
-    assert "lower the batch" not in actions(PIECES)
-
-
-def test_the_cache_is_emptied_after_an_evaluation_that_came_just_before() -> None:
-    since = Stretch("eval", 29 * STEP_NS + 5, 30 * STEP_NS - 5, 29)
-    long_ago = Stretch("eval", 2 * STEP_NS, 3 * STEP_NS, 2)
-    assert "empty the cache after the evaluation" in actions(
-        PIECES, RankEvidence(0, stretches=(since,))
-    )
-    assert "empty the cache" not in actions(PIECES, RankEvidence(0, stretches=(long_ago,)))
-
-
-def trial(text: str, **more: Any) -> SettingsTrial:
-    told: dict[str, Any] = {
-        "is_recorded": False,
-        "peak_reserved_bytes": 5,
-        "peak_allocated_bytes": 5,
-        "gain_bytes": 80 * MIB,
-        "retries": 0,
-        "more_device_allocs": 0,
-        "runs_out": False,
-        "is_worth_it": True,
-    }
-    return SettingsTrial(text, **{**told, **more})
-
-
-RECORDED = trial("", is_recorded=True, runs_out=True, is_worth_it=False)
-
-
-def test_settings_are_advised_if_a_replay_proved_them_and_they_are_not_on() -> None:
-    trials = (
-        RECORDED,
-        trial("expandable_segments:True"),
-        trial("max_split_size_mb:64", runs_out=True),
-    )
-    told = "\n".join(remedy.fix for remedy in remedies(PIECES, trials=trials))
-    assert "expandable_segments:True" in told
-    assert "max_split_size_mb" not in told
-    on = OomReport(**{**vars(PIECES), "settings": "expandable_segments:True"})
-    told = "\n".join(r.fix + r.action for r in (*remedies(on, trials=trials), *remedies(PIECES)))
-    assert "expandable_segments" not in told
-
-
-def test_of_growing_needs_it_is_told_for_how_long_a_setting_helps() -> None:
-    growing = made_oom(
-        step_rows([200 + 25 * n for n in range(30)]), allocated_mib=750, pieces_mib=200
-    )
-    told = remedies(growing, trials=(RECORDED, trial("expandable_segments:True")))
-    why = next(r.why for r in told if "expandable" in r.action)
-    # 274 MiB were free, 200 of them were asked for.
-    assert "at 25.0 MiB more with every step that lasts for about 3 steps" in why
-
-
-def test_a_cap_is_raised_where_the_device_has_more() -> None:
-    assert "raise the memory fraction" in actions(made_oom(LEVEL, total_mib=8192))
-    assert "raise the memory fraction" not in actions(made_oom(LEVEL))
-    assert "raise" not in actions(made_oom(LEVEL, total_mib=8192, free_mib=50))
 
 
 def test_what_would_not_have_been_enough_comes_behind() -> None:

@@ -35,8 +35,8 @@ def words(report: OomReport) -> tuple[str, str]:
         ),
         (
             made_oom(LEVEL),
-            "Out of memory at step 30, which needs 1.1 GiB or more; others peaked at 500 MiB at "
-            "most.",
+            "Out of memory at step 30, which needs at least 1.1 GiB: more than any before "
+            "(500 MiB).",
             "nothing had piled up between them.",
         ),
         (
@@ -67,9 +67,10 @@ def words(report: OomReport) -> tuple[str, str]:
         ),
         (
             made_oom(step_rows([800] * 30), allocated_mib=600, pieces_mib=300),
-            "Out of memory at step 30: asked for 200 MiB, the largest piece left was 124 MiB.",
-            "424 MiB were free in all, but in pieces. Steps before had peaked at up to 800 MiB, "
-            "and fitted.",
+            "Out of memory at step 30: asked for 200 MiB in one piece; the largest is 124 MiB, of "
+            "424 MiB free.",
+            "What is free lies in pieces between live blocks. Steps before had peaked at up to "
+            "800 MiB, and fitted.",
         ),
         (
             made_oom(step_rows([200 + 25 * n for n in range(30)]), allocated_mib=950),
