@@ -23,7 +23,7 @@ from vramscope.observer import Observer
 from vramscope.sampling.clock import Clock
 from vramscope.transport.snapshot_lane import Shipment
 from vramscope_protocol.commands import COMMANDS
-from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo, Event
+from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo, Event, SnapshotBegin
 
 
 class Watch:
@@ -210,6 +210,7 @@ def test_a_recording_of_some_steps_is_shipped(watch: Callable[..., Watch], tmp_p
         kept = torch.ones(1 << 18)
         del kept
     shipment = watched.shipped.get(timeout=10)
+    assert isinstance(shipment.begin, SnapshotBegin)
     assert [step for step, _ in shipment.begin.steps] == [2, 3]
     watched.observer.stop(2)
     assert watched.states("c1") == ["queued", "running", "done"]

@@ -21,6 +21,7 @@ from vramscope_protocol.messages import (
     FieldTable,
     Hello,
     Message,
+    OomBegin,
     Register,
     SnapshotAck,
     SnapshotBegin,
@@ -90,6 +91,17 @@ class RecordingNeighbours:
         self.connections.append(("disconnected", rank))
 
 
+class RecordingReports:
+    """Keeps what comes of reports of running out of memory."""
+
+    def __init__(self) -> None:
+        self.pieces: list[OomBegin | SnapshotChunk] = []
+
+    async def take(self, stream: StreamRecord, message: OomBegin | SnapshotChunk) -> SnapshotAck:
+        self.pieces.append(message)
+        return SnapshotAck(message.id, 1000 + len(self.pieces))
+
+
 async def authenticate(token: str, address: str) -> frozenset[str]:
     """Two tokens: one for agents and one that only looks."""
     if token == TOKEN:
@@ -111,6 +123,7 @@ class Bench:
         )
         self.directory = AgentDirectory()
         self.neighbours = RecordingNeighbours()
+        self.reports = RecordingReports()
         self.maps = Maps(self.directory.want_map, 1 << 24)
         self.ingest = Ingest(
             self.store,
@@ -120,6 +133,7 @@ class Bench:
             self.neighbours,
             authenticate,
             snapshots=self.neighbours,
+            ooms=self.reports,
             maps=self.maps,
             software="test",
             limits=limits,

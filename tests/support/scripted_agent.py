@@ -31,6 +31,7 @@ from vramscope_protocol.messages import (
     MapFrame,
     MapWanted,
     Message,
+    OomBegin,
     RankInfo,
     Register,
     RunInfo,
@@ -224,6 +225,16 @@ class ScriptedAgent:
             self.send(SnapshotChunk(begin.id, ack.offset, data))
             ack = self.wait_snapshot_ack()
             pieces -= 1
+        return ack
+
+    def oom(self, begin: OomBegin, data: bytes, pieces: int = 1 << 30) -> SnapshotAck:
+        """Send a report in pieces of 1000 bytes, or the first few of them; the last answer."""
+        self.send(begin)
+        ack = self.wait_snapshot_ack()
+        while not ack.refused and ack.offset < len(data) and pieces:
+            pieces -= 1
+            self.send(SnapshotChunk(begin.id, ack.offset, data[ack.offset : ack.offset + 1000]))
+            ack = self.wait_snapshot_ack()
         return ack
 
     def wait_snapshot_ack(self) -> SnapshotAck:

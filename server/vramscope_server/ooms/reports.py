@@ -185,7 +185,7 @@ class OomReports:
         """Something happened on a rank: it may say how a report went on."""
         told = event["data"]
         if event["kind"] == "oom_recovered":
-            step = event["step"]
+            step = told.get("step")
             identities = told.get("reports", [told.get("report")])
             if isinstance(step, int) and isinstance(identities, list):
                 for identity in identities[:64]:
@@ -212,7 +212,8 @@ class OomReports:
             if row is None or data is None or row["run"] != run_id:
                 return None
             if "recovered_step" in news:
-                ooms.went_on(connection, identity, news["recovered_step"])
+                if not ooms.went_on(connection, identity, news["recovered_step"]):
+                    return None
             else:
                 ooms.was_fatal(connection, identity, news["message"])
             row |= news

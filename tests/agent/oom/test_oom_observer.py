@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.fake_clock import FakeClock
-from vramscope.oom import oom_observer, report_folder
+from vramscope.oom import oom_observer
 from vramscope.oom.burst import FULL_AT_FIRST
 from vramscope.oom.oom_observer import MAX_LIGHT, QUIET_S, OomObserver
 from vramscope.oom.report import ReportMaker, Sources
@@ -192,7 +193,7 @@ def test_on_a_full_disk_it_is_delivered_from_memory(
     def full(descriptor: int, data: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(report_folder.os, "write", full)
+    monkeypatch.setattr("vramscope.oom.report_folder.os.write", full)
     rig.run_out()
     rig.drain()
     assert rig.on_disk() == []
@@ -204,13 +205,13 @@ def test_on_a_full_disk_it_is_delivered_from_memory(
 
 def test_a_disk_that_hangs_does_not_hold_the_job(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    fsync = report_folder.os.fsync
+    fsync = os.fsync
 
     def hang(descriptor: int) -> None:
         go_on.wait(60)
         fsync(descriptor)
 
-    monkeypatch.setattr(report_folder.os, "fsync", hang)
+    monkeypatch.setattr("vramscope.oom.report_folder.os.fsync", hang)
     monkeypatch.setattr(oom_observer, "BUDGET_S", 0.0)
     rig.run_out()
     assert not go_on.is_set()

@@ -48,7 +48,8 @@ def run_out() -> Exception:
     except torch.cuda.OutOfMemoryError as error:
         # Not by pytest's: what it keeps would be a cycle with the error's frames.
         error.__traceback__ = None
-        return error
+        found: Exception = error
+        return found
     raise AssertionError("there was enough")
 
 

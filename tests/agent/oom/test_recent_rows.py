@@ -68,7 +68,7 @@ def test_the_newest_row_is_among_those_that_are_left_of_many() -> None:
 
 def test_what_is_old_or_too_much_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0]
-    monkeypatch.setattr(recent_rows.time, "monotonic_ns", lambda: now[0])
+    monkeypatch.setattr("vramscope.oom.recent_rows.time.monotonic_ns", lambda: now[0])
     rig = Rig(max_age_ns=100)
     for number in range(5):
         now[0] = number * 60

@@ -47,7 +47,7 @@ def test_a_full_disk_leaves_nothing(folder: ReportFolder, monkeypatch: pytest.Mo
     def full(descriptor: int, data: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(report_folder.os, "write", full)
+    monkeypatch.setattr("vramscope.oom.report_folder.os.write", full)
     with pytest.raises(OSError, match="No space"):
         folder.write(file_name(12, 0), b"{}", sync=True)
     assert names(folder) == []

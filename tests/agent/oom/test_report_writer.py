@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from vramscope.oom import report_folder
 from vramscope.oom.report_folder import ReportFile, ReportFolder
 from vramscope.oom.report_writer import THREAD_NAME, ReportWriter, Writing
 
@@ -57,13 +56,13 @@ def test_a_disk_that_hangs_holds_nobody_for_longer_than_they_wait(
     tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    fsync = report_folder.os.fsync
+    fsync = os.fsync
 
     def hang(descriptor: int) -> None:
         go_on.wait(60)
         fsync(descriptor)
 
-    monkeypatch.setattr(report_folder.os, "fsync", hang)
+    monkeypatch.setattr("vramscope.oom.report_folder.os.fsync", hang)
     writer = ReportWriter(ReportFolder(str(tmp_path / "spool")))
     hanging = writing(told)
     writer.write(hanging)
@@ -77,7 +76,7 @@ def test_a_full_disk_is_told(tmp_path: Path, told: Told, monkeypatch: pytest.Mon
     def full(descriptor: int, data: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(report_folder.os, "write", full)
+    monkeypatch.setattr("vramscope.oom.report_folder.os.write", full)
     writer = ReportWriter(ReportFolder(str(tmp_path / "spool")))
     writer.write(written := writing(told))
     assert written.wait(10)
