@@ -16,12 +16,8 @@ MIB = 1 << 20
 STEPS = 130
 
 
-def big(mib: int) -> Tensor:
-    return torch.empty(mib * MIB // 4, device=DEVICE)
-
-
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    activations = [big(50) for _ in range(4)]  # victim
+    activations = [torch.empty(50 * MIB // 4, device=DEVICE) for _ in range(4)]  # victim
     model(torch.randn(64, 512, device=DEVICE)).square().mean().backward()
     del activations
     optimizer.step()
@@ -33,11 +29,11 @@ def evaluate(model: nn.Module) -> list[Tensor]:
     with torch.no_grad():
         for _ in range(2):
             model(torch.randn(64, 512, device=DEVICE))
-            scores.append(big(90))  # culprit
+            scores.append(torch.empty(90 * MIB // 4, device=DEVICE))  # culprit
             kept.append(torch.empty(2 * MIB // 4, device=DEVICE))
     # Each small result goes where the large scores were, and stays there.
     del scores
-    return [kept.pop(0).clone() for _ in range(2)]
+    return [kept.pop(0).clone() for _ in range(2)]  # culprit
 
 
 def main(control: bool) -> None:

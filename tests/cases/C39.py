@@ -21,7 +21,7 @@ def train(model: nn.Module, optimizer: Any, steps: int) -> None:
 
 def main() -> None:
     torch.manual_seed(0)
-    model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(12))).to(DEVICE)
+    model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(6))).to(DEVICE)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     train(model, optimizer, 40)
     states = {
@@ -29,7 +29,7 @@ def main() -> None:
         for name, p in model.named_parameters()
     }
     on_host = {name: [t.cpu().numpy().copy() for t in pair] for name, pair in states.items()}
-    train(model, optimizer, 60)
+    train(model, optimizer, 180)
     del states
     train(model, optimizer, 150)
     torch.cuda.empty_cache()

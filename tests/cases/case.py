@@ -91,10 +91,11 @@ def mistakes(case: Case, versions: Sequence[Told]) -> list[str]:
     Args:
         versions: every finding as it was at any time, the oldest first.
     """
-    return [*_missing(case, versions), *_said_wrongly(case, versions)]
+    return [*missing(case, versions), *(what for _, what in said_wrongly(case, versions))]
 
 
-def _missing(case: Case, versions: Sequence[Told]) -> Iterator[str]:
+def missing(case: Case, versions: Sequence[Told]) -> Iterator[str]:
+    """What should have been told and was not."""
     expected = case.expects
     if expected is None:
         return
@@ -123,19 +124,21 @@ def _lacks(case: Case, expected: Expected, told: Told) -> Iterator[str]:
         yield f"{expected.remedy!r} is not advised, but {advice(told)}"
 
 
-def _said_wrongly(case: Case, versions: Sequence[Told]) -> Iterator[str]:
+def said_wrongly(case: Case, versions: Sequence[Told]) -> Iterator[tuple[str, str]]:
+    """What was told and must not be: the kind of the finding, and why."""
     for told in versions:
         what = f"{told['kind']} ({told['severity']}, {told['stage']}): {told['summary']}"
+        says, advises = "\n".join(sentences(told)), "\n".join(advice(told))
         if told["kind"] in case.never and is_sure(told):
-            yield f"must not be told: {what}"
+            yield told["kind"], f"must not be told: {what}"
         if told["kind"] in case.never_suspected:
-            yield f"must not be told, not even as a suspicion: {what}"
+            yield told["kind"], f"must not be told, not even as a suspicion: {what}"
         if case.quiet and told["severity"] != "info":
-            yield f"nothing is wrong, but {what}"
-        if case.never_says and matches(case.never_says, "\n".join(sentences(told))):
-            yield f"must not be said ({case.never_says}): {sentences(told)}"
-        if case.never_advises and matches(case.never_advises, "\n".join(advice(told))):
-            yield f"must not be advised ({case.never_advises}): {what}: {advice(told)}"
+            yield told["kind"], f"nothing is wrong, but {what}"
+        if case.never_says and matches(case.never_says, says):
+            yield told["kind"], f"must not be said ({case.never_says}): {says}"
+        if case.never_advises and matches(case.never_advises, advises):
+            yield told["kind"], f"must not be advised ({case.never_advises}): {what}: {advises}"
 
 
 def is_sure(told: Told) -> bool:

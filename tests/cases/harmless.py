@@ -12,7 +12,8 @@ CASES: Final = (
         "C50",
         expects=Expected(
             ("oom",),
-            says=r"than (usual|before|any)|times|single|spike|longest|sample",
+            "",
+            says=r"others peaked|than (usual|before|any)|single|longest",
             remedy=r"truncat|filter|bucket|longest|checkpoint",
         ),
         never=GROWTH,
@@ -67,7 +68,7 @@ CASES: Final = (
             ("oom",), says=r"evaluation|\beval", remedy=r"evaluation batch|eval\w*.{0,30}batch"
         ),
         never=GROWTH,
-        never_advises=r"(smaller|lower|reduce|halve) (the )?(training )?batch\b",
+        never_advises=r"(smaller|lower|reduce|halve) (the )?(training )?batch\b(?! of the evaluation)",
     ),
     Case(
         "C72",

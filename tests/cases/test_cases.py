@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cases.case import Case, mistakes
+from tests.cases.case import Case, is_sure, missing, mistakes, said_wrongly
 from tests.cases.table import CASES
 from tests.support.case_run import run_case
 from tests.support.job_process import Api
@@ -26,15 +27,22 @@ def test_its_verdict_is_right(case: Case, api: Api) -> None:
     device = ["--emulate", f"--capacity={case.capacity}"] if case.emulated else []
     found = run_case(api, case.path, *case.arguments, options=device, environment=case.environment)
     assert found.code == case.ends, found.errors
+    note(case, found.versions)
     wrong = mistakes(case, found.versions)
-    note(case, [each["kind"] for each in found.versions], wrong)
     assert not wrong, "\n".join([*dict.fromkeys(wrong), found.told()])
 
 
-def note(case: Case, kinds: list[str], wrong: list[str]) -> None:
+def note(case: Case, versions: list[dict[str, Any]]) -> None:
     """Write down what was told, where it is to be counted (docs/verdicts.md)."""
     path = os.environ.get("VRAMSCOPE_TEST_VERDICTS")
-    if path:
-        line = {"case": case.name, "told": sorted(set(kinds)), "right": not wrong}
-        with Path(path).open("a") as file:
-            file.write(json.dumps(line) + "\n")
+    if not path:
+        return
+    verdict = {
+        "case": case.name,
+        "expects": [] if case.expects is None else list(case.expects.kinds),
+        "is_found": not [*missing(case, versions)],
+        "told": sorted({each["kind"] for each in versions if is_sure(each)}),
+        "told_wrongly": sorted({kind for kind, _ in said_wrongly(case, versions)}),
+    }
+    with Path(path).open("a") as file:
+        file.write(json.dumps(verdict) + "\n")
