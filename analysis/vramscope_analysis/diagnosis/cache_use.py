@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from vramscope_analysis.diagnosis.head_room import allocator_limit, needed
 from vramscope_analysis.diagnosis.peak_parts import phase_steps
+from vramscope_analysis.evidence.columns import Numbers, Rows
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 WINDOW_STEPS: Final = 50
 MIN_STEPS: Final = 100
+LEAST_SHARE: Final = 0.1
+"""With less than this part of it free at the peaks of the last steps there is nothing to say."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,6 @@ class CacheUse:
         reserved_bytes: held at the end of each of the last steps, the least of them.
         highest_bytes: most that tensors ever took at once.
         lately_bytes: most that they took in the last steps, those of other phases left out.
-        lately_allocated_bytes: the same without blocks that only other streams still used.
         private_bytes: free memory of graphs and pools of the job; None is not known.
         returnable_bytes: what emptying the cache would give back; None is not known.
         stranded_bytes: free pieces of segments in use; None is not known.
@@ -37,7 +39,6 @@ class CacheUse:
     reserved_bytes: int
     highest_bytes: int
     lately_bytes: int
-    lately_allocated_bytes: int
     private_bytes: int | None
     returnable_bytes: int | None
     stranded_bytes: int | None
@@ -60,35 +61,32 @@ class CacheUse:
 
 
 def cache_use(rank: RankEvidence, min_steps: int = MIN_STEPS) -> CacheUse | None:
-    """How the cache is used; None while that is not known.
+    """How the cache is used; None while that is not known, or nearly all of it is in use.
 
     Args:
         rank: the process.
         min_steps: so many steps have to be over.
     """
     rows = rank.steps
-    reserved = rows.after(-WINDOW_STEPS).numbers("reserved_bytes.all.current")
+    late = rows.after(-WINDOW_STEPS)
+    reserved = late.numbers("reserved_bytes.all.current")
+    if len(rows) < min_steps or not np.isfinite(reserved).any():
+        return None
+    is_late = _lately(rank, late)
+    lately = needed(late)[is_late]
+    reserved_bytes, lately_bytes = int(np.nanmin(reserved)), _highest(lately)
+    if lately_bytes is None or reserved_bytes - lately_bytes < LEAST_SHARE * reserved_bytes:
+        return None
     most = needed(rows)
     # PyTorch's own peak also counts what was before the first step that was seen.
     most = np.fmax(most, rows.numbers("allocated_bytes.all.peak"))
-    if len(rows) < min_steps or not np.isfinite(reserved).any() or not np.isfinite(most).any():
-        return None
-    lately_at = _lately(rank)
-    lately = needed(rows)[lately_at]
-    allocated = rows.numbers("step.peak_allocated_bytes")[lately_at]
-    if not np.isfinite(lately).any():
-        return None
-    lately_bytes = int(np.nanmax(lately))
     highest = int(np.nanargmax(most))
     above = np.flatnonzero(np.nan_to_num(needed(rows)) > 1.02 * lately_bytes)
     samples = rank.samples
     return CacheUse(
-        reserved_bytes=int(np.nanmin(reserved)),
+        reserved_bytes=reserved_bytes,
         highest_bytes=int(most[highest]),
         lately_bytes=lately_bytes,
-        lately_allocated_bytes=(
-            int(np.nanmax(allocated)) if np.isfinite(allocated).any() else lately_bytes
-        ),
         private_bytes=samples.last("cache.private_pool_bytes"),
         returnable_bytes=samples.last("cache.returnable_bytes"),
         stranded_bytes=samples.last("cache.stranded_bytes"),
@@ -99,12 +97,15 @@ def cache_use(rank: RankEvidence, min_steps: int = MIN_STEPS) -> CacheUse | None
     )
 
 
-def _lately(rank: RankEvidence) -> NDArray[np.bool_]:
-    """The last steps; those in which another phase ran only if there are no others."""
-    rows = rank.steps
-    is_late = np.zeros(len(rows), np.bool_)
-    is_late[-WINDOW_STEPS:] = True
-    if rows.number is None:
-        return is_late
-    training = is_late & ~np.isin(rows.number, list(phase_steps(rank)))
-    return training if np.isfinite(needed(rows)[training]).any() else is_late
+def _lately(rank: RankEvidence, late: Rows) -> NDArray[np.bool_]:
+    """Which of the last steps are training: all of them if none is without another phase."""
+    everything = np.ones(len(late), np.bool_)
+    if late.number is None:
+        return everything
+    training = ~np.isin(late.number, list(phase_steps(rank)))
+    return training if np.isfinite(needed(late)[training]).any() else everything
+
+
+def _highest(values: Numbers) -> int | None:
+    known = values[np.isfinite(values)]
+    return int(known.max()) if len(known) else None

@@ -16,7 +16,7 @@ import numpy as np
 from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy, Severity
 from vramscope_analysis.diagnosis.host_culprit import explained
 from vramscope_analysis.diagnosis.host_limit import HostLimit, host_limit
-from vramscope_analysis.diagnosis.host_rise import HostRise, host_rise
+from vramscope_analysis.diagnosis.host_rise import HostRise, host_rise, thinned
 from vramscope_analysis.diagnosis.words import (
     count_text,
     fitting,
@@ -32,6 +32,7 @@ RECORDING: Final = "memory history"
 RECORDING_COLUMN: Final = "step.recording"
 _THE_JOBS: Final = 2
 _OWN: Final = "host.anonymous_bytes"
+_ALLOCATED: Final = "allocated_bytes.all.current"
 _SHARES: Final = "host.workers_pss_bytes"
 
 
@@ -46,11 +47,12 @@ def host_growth(run: RunEvidence) -> list[Finding]:
 
 
 def _of_process(rank: RankEvidence, *, emulated: bool) -> list[Finding]:
-    own = rank.samples.numbers(_OWN)
+    rows = thinned(rank.samples, _OWN, _ALLOCATED)
+    own = rows.numbers(_OWN)
     if emulated:
         # What lies on an emulated device lies on the host.
-        own = own - np.nan_to_num(rank.samples.numbers("allocated_bytes.all.current"))
-    rise = host_rise(rank.samples, own)
+        own = own - np.nan_to_num(rows.numbers(_ALLOCATED))
+    rise = host_rise(rows, own)
     if rise is None or _is_pinned(rank, rise):
         return []
     if _is_recorded(rank, rise):
@@ -103,7 +105,8 @@ def _remedies(culprit: Culprit | None) -> tuple[Remedy, ...]:
 
 def _of_workers(rank: RankEvidence) -> list[Finding]:
     samples = rank.samples
-    rise = host_rise(samples, samples.numbers(_SHARES))
+    rows = thinned(samples, _SHARES)
+    rise = host_rise(rows, rows.numbers(_SHARES))
     if rise is None:
         return []
     since = samples.after(int(np.searchsorted(samples.time_ns, rise.start_ns)))
@@ -209,7 +212,7 @@ def _is_pinned(rank: RankEvidence, rise: HostRise) -> bool:
 def _device_words(rank: RankEvidence, rise: HostRise) -> str:
     """That the device is not concerned, where that is so."""
     floors = rank.samples.after(int(np.searchsorted(rank.samples.time_ns, rise.start_ns)))
-    allocated = floors.numbers("allocated_bytes.all.current")
+    allocated = floors.numbers(_ALLOCATED)
     allocated = allocated[np.isfinite(allocated)]
     if len(allocated) < 2 or allocated[-1] - allocated[0] >= 0.1 * rise.grown_bytes:
         return ""

@@ -17,6 +17,7 @@ WARM_UP_S: Final = 3.0
 SHORTEST_S: Final = 12.0
 """Garbage of the young generations comes and goes within less."""
 BINS: Final = 8
+MOST_ROWS: Final = 500
 MIN_READINGS: Final = 6
 """Different values: the host is looked at once a second."""
 WINDOWS: Final = (1.0, 0.25, 0.0625)
@@ -55,6 +56,18 @@ class HostRise:
     def bytes_per_step(self) -> float | None:
         """How fast by steps; None where steps are not known."""
         return self.grown_bytes / self.steps if self.steps else None
+
+
+def thinned(rows: Rows, *names: str) -> Rows:
+    """A few hundred of the rows, evenly: the host is looked at once a second at most."""
+    stride = max(len(rows) // MOST_ROWS, 1)
+    # From the end: the newest row is always one of them.
+    chosen = slice((len(rows) - 1) % stride if len(rows) else 0, None, stride)
+    return Rows(
+        rows.time_ns[chosen],
+        {name: rows.columns[name][chosen] for name in names if name in rows.columns},
+        None if rows.number is None else rows.number[chosen],
+    )
 
 
 def host_rise(rows: Rows, values: Numbers, min_bytes: int = MIN_BYTES) -> HostRise | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from vramscope_analysis.diagnosis.finding import Finding, Remedy
 from vramscope_analysis.diagnosis.host_limit import host_limit
-from vramscope_analysis.diagnosis.host_rise import host_rise
+from vramscope_analysis.diagnosis.host_rise import host_rise, thinned
 from vramscope_analysis.diagnosis.words import MIB, fitting, rate_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
@@ -23,7 +23,8 @@ _HELD: Final = "host.pinned_reserved_bytes"
 def pinned_growth(rank: RankEvidence) -> list[Finding]:
     """Judge the pinned memory that PyTorch has handed out."""
     samples = rank.samples
-    rise = host_rise(samples, samples.numbers(_USED), MIN_BYTES)
+    rows = thinned(samples, _USED)
+    rise = host_rise(rows, rows.numbers(_USED), MIN_BYTES)
     if rise is None:
         return []
     limit = host_limit(samples, rise.bytes_per_s)

@@ -72,3 +72,7 @@ def test_what_is_not_known_is_not_made_up() -> None:
     assert cache_use(job([UNKNOWN] * COUNT)) is None
     assert cache_use(job([10 * GIB] * COUNT), min_steps=COUNT + 1) is None
     assert cache_use(made_rank(COUNT, columns={})) is None
+
+
+def test_a_cache_that_is_in_use_is_not_looked_at_further() -> None:
+    assert cache_use(job([28 * GIB] * COUNT)) is None

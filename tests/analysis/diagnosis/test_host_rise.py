@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.made_ranks import MIB, rows_of
-from vramscope_analysis.diagnosis.host_rise import HostRise, host_rise
+from vramscope_analysis.diagnosis.host_rise import MOST_ROWS, HostRise, host_rise, thinned
 from vramscope_analysis.evidence.columns import Rows
 
 SECOND_NS = 10**9
@@ -98,3 +98,13 @@ def test_a_gap_says_nothing() -> None:
     )
     assert judged(gap.before(41)) is None
     assert judged(Rows(made.time_ns[:0], {"x": made.columns["x"][:0]})) is None
+
+
+def test_of_many_rows_a_few_hundred_are_enough_and_the_newest_is_one() -> None:
+    made = rows(lambda s: BASE + 10 * MIB * s, 5000)
+    few = thinned(made, "x", "y")
+    assert MOST_ROWS <= len(few) < 2 * MOST_ROWS
+    assert (few.last("x"), list(few.columns)) == (made.last("x"), ["x"])
+    assert judged(few) is not None
+    assert len(thinned(made.before(0), "x")) == 0
+    assert len(thinned(made.before(7), "x")) == 7
