@@ -19,6 +19,8 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 KIND: Final = "cycle_growth"
 
+_MANY_FALLS: Final = 3
+_RARE: Final = 0.001
 _MUCH_OF_LIMIT: Final = 0.05
 _MUCH_OF_FLOOR: Final = 0.2
 
@@ -35,23 +37,36 @@ def cycle_growth(rank: RankEvidence) -> list[Finding]:
         return []
     held = _held_bytes(reading, verdict)
     # That something else is let go of when the job itself collects cannot be told from outside.
-    severity = "info" if verdict is None else _severity(rank, reading, held)
+    is_sure = verdict is not None or _is_plain(reading.sawtooth)
+    severity = _severity(rank, reading, held) if is_sure else "info"
     name = _cycle_text(verdict)
     return [
         Finding(
             KIND,
             severity,
-            _sentence(rank, reading, held, verdict),
+            _sentence(rank, reading, held, verdict) if is_sure else _question(held),
             _evidence(reading, verdict, held),
             _confidence(reading.sawtooth, verdict),
             culprits=() if verdict is None else verdict.culprits,
             remedies=cycle_remedies(int(held), _pause_ms(rank.samples)),
-            detail=_detail(reading, name, is_sure=verdict is not None),
+            detail=_detail(reading, name, is_sure=is_sure),
             subject="" if verdict is None else verdict.place,
-            stage="suspected" if verdict is None else "confirmed",
+            stage="confirmed" if is_sure else "suspected",
             since_step=_since(reading),
         )
     ]
+
+
+def _is_plain(sawtooth: Sawtooth | None) -> bool:
+    """Whether its course leaves no doubt."""
+    if sawtooth is None or not sawtooth.is_automatic:
+        return False
+    return len(sawtooth.falls) >= _MANY_FALLS and sawtooth.chance <= _RARE
+
+
+def _question(held: float) -> str:
+    size = size_text(held)
+    return f"Up to {size} comes back only when Python collects garbage: reference cycles?"
 
 
 def _held_bytes(reading: GrowthReading, verdict: GrowthVerdict | None) -> float:
@@ -79,8 +94,6 @@ def _sentence(
     place = f" at {verdict.place}" if verdict is not None and verdict.place else ""
     sawtooth = reading.sawtooth
     size = size_text(held)
-    if verdict is None:
-        return f"Up to {size} comes back only when Python collects garbage: reference cycles?"
     if sawtooth is not None and sawtooth.period_steps:
         often = f"every {count_text(sawtooth.period_steps, 'step')} or so"
         return fitting(
@@ -101,7 +114,7 @@ def _detail(reading: GrowthReading, cycle: str, *, is_sure: bool) -> str:
     if reading.sawtooth is not None:
         falls = len(reading.sawtooth.falls)
         times = "once" if falls == 1 else f"{count_text(falls)} times"
-        words.append(f"Memory fell {times}, each time with a collection of the oldest generation.")
+        words.append(f"Memory fell {times}, as Python's collector freed objects in cycles.")
     elif reading.growth is not None:
         words.append(since_text(reading.growth))
     if cycle:

@@ -1,8 +1,9 @@
-"""Floors that rise and fall again: do the falls come with Python's garbage collections?
+"""Floors that rise and fall again: do they fall as Python's collector frees objects in cycles?
 
-Memory in reference cycles stays until the collector of the oldest generation comes by. Then the
-floor falls, within the same moment. Whether that is chance is reckoned: with the share of all steps
-in which a collection took place, and the number of falls.
+Memory in reference cycles stays until the collector comes by, and falls within the same moment.
+Whether that is chance is reckoned: with the share of all steps in which it freed anything, and the
+number of falls. A job that calls the collector itself may let go of other memory at the same time;
+young collections come by themselves.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from vramscope_analysis.diagnosis.floors import Floors
 from vramscope_analysis.diagnosis.words import MIB
 from vramscope_analysis.evidence.columns import Rows
 
-COLLECTIONS: Final = "gc.full_collections"
+COLLECTED: Final = "gc.collected"
+FULL_COLLECTIONS: Final = "gc.full_collections"
 
 LEAST_FALL_BYTES: Final = 8 * MIB
 _OF_RISE: Final = 0.5
@@ -43,6 +45,7 @@ class Sawtooth:
         falls: the steps at whose ends it had fallen.
         chance: of so many falls coming with collections by accident.
         period_steps: between two falls; None where there was only one.
+        is_automatic: whether most falls came with young collections, which nobody calls for.
     """
 
     top_bytes: float
@@ -50,21 +53,22 @@ class Sawtooth:
     falls: tuple[int, ...]
     chance: float
     period_steps: int | None
+    is_automatic: bool
 
 
 def sawtooth_of(floors: Floors, samples: Rows) -> Sawtooth | None:
-    """A sawtooth whose falls come with full collections; None if there is none.
+    """A sawtooth that falls as objects in cycles are freed; None if there is none.
 
     Args:
         floors: the ends of steps.
-        samples: which count the collections.
+        samples: which count these objects.
     """
     if len(floors) < 2 or not len(samples):
         return None
     falls = _falls(floors)
     if not len(falls):
         return None
-    collected = _collected(floors, samples)
+    collected = _rose(floors, samples, COLLECTED)
     if collected is None:
         return None
     falls = falls[collected[falls] >= 0]  # what was before the first sample is not known
@@ -74,12 +78,14 @@ def sawtooth_of(floors: Floors, samples: Rows) -> Sawtooth | None:
     chance = float((collected > 0).sum() / max((collected >= 0).sum(), 1)) ** len(matched)
     if len(matched) < _MATCHED * len(falls) or chance > _CHANCE or not len(matched):
         return None
-    return _sawtooth(floors, matched, chance)
+    full = _rose(floors, samples, FULL_COLLECTIONS)
+    is_automatic = full is not None and float((full[matched] > 0).mean()) <= 1 - _MATCHED
+    return _sawtooth(floors, matched, chance, is_automatic=is_automatic)
 
 
 def last_collection_step(samples: Rows) -> int | None:
-    """How many steps were over when the last full collection took place."""
-    count = samples.numbers(COLLECTIONS)
+    """How many steps were over when objects in cycles were freed last."""
+    count = samples.numbers(COLLECTED)
     rises = np.flatnonzero(np.diff(count) > 0)
     if samples.number is None or not len(rises):
         return None
@@ -107,9 +113,9 @@ def _falls(floors: Floors) -> NDArray[np.int64]:
     return np.array(falls, np.int64)
 
 
-def _collected(floors: Floors, samples: Rows) -> NDArray[np.int64] | None:
-    """Of each row: 1 if a collection took place since the one before, 0 if not, -1 not known."""
-    count = samples.numbers(COLLECTIONS)
+def _rose(floors: Floors, samples: Rows, name: str) -> NDArray[np.int64] | None:
+    """Of each row: 1 if a count has risen since the one before, 0 if not, -1 not known."""
+    count = samples.numbers(name)
     known = ~np.isnan(count)
     if known.sum() < 2:
         return None
@@ -122,7 +128,9 @@ def _collected(floors: Floors, samples: Rows) -> NDArray[np.int64] | None:
     return np.where(is_seen, (count[after] > count[before]).astype(np.int64), -1)
 
 
-def _sawtooth(floors: Floors, falls: NDArray[np.int64], chance: float) -> Sawtooth | None:
+def _sawtooth(
+    floors: Floors, falls: NDArray[np.int64], chance: float, *, is_automatic: bool
+) -> Sawtooth | None:
     sizes = floors.allocated[falls - 1] - floors.allocated[falls]
     steps = floors.step[falls]
     last = int(falls[-1])
@@ -136,4 +144,5 @@ def _sawtooth(floors: Floors, falls: NDArray[np.int64], chance: float) -> Sawtoo
         tuple(int(step) for step in steps),
         chance,
         int(np.median(gaps[1:])) if len(gaps) > 1 else None,
+        is_automatic,
     )

@@ -32,12 +32,12 @@ GARBAGE = report_of(
 )
 
 
-def teeth(period: int = 90, *, steps: int = 400) -> RankEvidence:
+def teeth(period: int = 90, *, steps: int = 400, young: bool = False) -> RankEvidence:
     gathered = steps_of(steps) % period
     return rank_of(
         BASE + gathered * 2 * MIB,
         BLOCKS + gathered,
-        samples=samples_of(list(range(period, steps, period)), steps=steps),
+        samples=samples_of(list(range(period, steps, period)), steps=steps, young=young),
         total_bytes=16 * GIB,
     )
 
@@ -49,6 +49,16 @@ def test_falls_alone_are_a_question_and_no_alarm() -> None:
         "Up to 178 MiB comes back only when Python collects garbage: reference cycles?"
     )
     assert "Memory fell 4 times" in finding.detail
+
+
+def test_young_collections_nobody_called_for_so_several_falls_are_sure() -> None:
+    (finding,) = cycle_growth(teeth(young=True))
+    assert (finding.severity, finding.stage, finding.culprits) == ("warning", "confirmed", ())
+    assert finding.summary == (
+        "Reference cycles hold up to 178 MiB until Python collects them, every 90 steps or so."
+    )
+    (early,) = cycle_growth(at(teeth(young=True), 240))
+    assert early.stage == "suspected"
 
 
 def test_a_report_makes_it_sure_and_names_the_line_and_the_cycle() -> None:

@@ -1,4 +1,4 @@
-"""Falls that come with full collections are told from falls that do not."""
+"""Falls that come as objects in cycles are freed are told from falls that do not."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from vramscope_analysis.diagnosis.sawtooth import Sawtooth, last_collection_step
 from vramscope_analysis.evidence.columns import Rows
 
 
-def samples_of(collected_at: list[int], *, steps: int = 400, every_steps: int = 10) -> Rows:
-    """Samples between the ends of steps; a full collection within each of some steps."""
+def samples_of(
+    collected_at: list[int], *, steps: int = 400, every_steps: int = 10, young: bool = False
+) -> Rows:
+    """Samples between the ends of steps; objects in cycles are freed within some steps."""
     number = np.arange(0, steps + every_steps, every_steps, dtype=np.int64)
     count = np.searchsorted(np.array(sorted(collected_at)), number, side="right")
-    return Rows(number * STEP_NS + STEP_NS // 3, {"gc.full_collections": count}, number)
+    columns = {"gc.collected": 50 * count, "gc.full_collections": count * (not young)}
+    return Rows(number * STEP_NS + STEP_NS // 3, columns, number)
 
 
 def teeth(period: int, *, steps: int = 400, rise: int = MIB) -> Rows:
@@ -34,6 +37,10 @@ def test_falls_with_collections_are_cycles() -> None:
     assert (sawtooth.top_bytes, sawtooth.period_steps) == (89 * MIB, 90)
     assert sawtooth.held_bytes == 39 * MIB
     assert sawtooth.chance < 0.001
+    assert not sawtooth.is_automatic
+    young = found(teeth(90), samples_of([90, 180, 270, 360], young=True))
+    assert young is not None
+    assert young.is_automatic
 
 
 def test_falls_between_collections_are_not() -> None:
