@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from vramscope import guard
 
 THREAD_PREFIX = "vramscope-"
 THREADS_END_WITHIN_S = 2.0
+SPOOL_VARIABLE = "VRAMSCOPE_SPOOL_DIR"
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +47,18 @@ def no_leaked_threads() -> Iterator[None]:
     for thread in leaked:
         thread.join(max(0.0, deadline_s - time.monotonic()))
     assert [thread.name for thread in leaked if thread.is_alive()] == []
+
+
+@pytest.fixture(autouse=True, scope="session")
+def spool_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Jobs of tests leave nothing among what real jobs have left on this machine."""
+    before = os.environ.get(SPOOL_VARIABLE)
+    os.environ[SPOOL_VARIABLE] = str(tmp_path_factory.mktemp("spool") / "vramscope")
+    yield
+    if before is None:
+        del os.environ[SPOOL_VARIABLE]
+    else:
+        os.environ[SPOOL_VARIABLE] = before
 
 
 @functools.cache

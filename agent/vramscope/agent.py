@@ -352,10 +352,13 @@ class Agent:
 
     def _snapshot_over(self, shipment: Shipment, reason: str) -> None:
         """A snapshot was delivered, or is lost. Any thread."""
-        if reason and type(shipment.begin) is OomBegin:
+        if type(shipment.begin) is OomBegin:
+            # Of a stranger who left it here, this job's user wants to hear nothing.
+            if not reason or shipment.begin.run != self.identity.run_id:
+                return
             kept = f": {shipment.path} holds it" if shipment.path else ""
             text = f"the report of running out of memory was not delivered ({reason}){kept}"
-            self.notices.say(shipment.begin.id, text)
+            self.notices.say("oom report", text)
         elif reason:
             text = f"snapshot {shipment.begin.id} was not delivered: {reason}"
             self.outbox.count_lost(SNAPSHOT_LOST, messages=1)

@@ -10,10 +10,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct, field
 
-from vramscope.holders.holder import HolderFound
+from vramscope.holders.holder import HolderFound, holder_report
 from vramscope.holders.live_tensors import TensorClasses, looking
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import holders_within
@@ -72,7 +71,7 @@ def who_holds(
 def plain_holder(holder: HolderFound) -> dict[str, Any]:
     """What a row of a report says of a holder."""
     # From the tensor outwards, as a person reads it.
-    return {"holder": msgspec.to_builtins(holder), "held_by": holder.chain[::-1]}
+    return {"holder": holder_report(holder), "held_by": holder.chain[::-1]}
 
 
 def _reached(reach: Reach, sizes: Mapping[int, int], storage: Storage) -> dict[int, int]:

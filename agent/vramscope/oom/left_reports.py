@@ -1,4 +1,8 @@
-"""Reports that a killed process has left on this machine: found, and delivered in its place."""
+"""Reports that a killed process has left on this machine: found, and delivered in its place.
+
+A server that does not know the run refuses it. Then the file stays, and nothing is said of it: it
+is no business of this job. ``vramscope diagnose`` reads it; in the end it is too old.
+"""
 
 from __future__ import annotations
 

@@ -96,9 +96,9 @@ class ReportFolder:
         return ReportFile(path, descriptor, len(data))
 
     def claim_left(self, max_files: int = MAX_FILES) -> list[ReportFile]:
-        """The files that no living process is going to deliver, oldest first, now ours."""
+        """The files that no living process is going to deliver, newest first, now ours."""
         found: list[ReportFile] = []
-        for entry in self._entries():
+        for entry in reversed(self._entries()):
             if len(found) >= max_files:
                 break
             descriptor = _locked(entry.path)
