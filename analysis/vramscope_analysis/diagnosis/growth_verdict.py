@@ -17,6 +17,7 @@ from vramscope_analysis.snapshot import Frame as SnapshotFrame
 Kind = Literal["leak", "cycle_growth", "retained_exception", "retention", "bounded"]
 
 LEAST_LOOKS: Final = 3
+LRU_CACHE: Final = "lru_cache of "
 _OF_GROUP: Final = 0.5
 """So much of a group has to be garbage, or held in a way, for the group to be of that kind."""
 _FALLS_SHARE: Final = 0.2
@@ -140,7 +141,7 @@ def _verdict(
     report: GrowthReport, groups: Sequence[GrowthGroup], kind: Kind, holder: str
 ) -> GrowthVerdict:
     total = sum(growth_bytes(group) for group in groups)
-    names = [word for group in groups for h in group.holders[:1] for word in h.chain]
+    names = [h.chain[0] for group in groups if (h := main_holder(group)) and h.chain]
     cycle = report.garbage.get("cycle", ())
     return GrowthVerdict(
         kind,
@@ -149,13 +150,15 @@ def _verdict(
         total,
         _share(report, total),
         is_one_tensor=all(_counts_rise(group) <= 0 for group in groups),
-        is_buffer_by_name=any(_is_buffer_name(name) for name in names),
+        is_buffer_by_name=holder in _STORED and any(_is_buffer_name(name) for name in names),
         cycle=tuple(str(name) for name in cycle) if kind == "cycle_growth" else (),
         groups=tuple(groups),
     )
 
 
 def _is_buffer_name(name: str) -> bool:
+    if name.endswith("._buffers"):
+        return False  # a module's own word
     return not _BUFFERS.isdisjoint(word.lower() for word in _WORD.findall(name))
 
 
@@ -259,8 +262,14 @@ def _culprit(group: GrowthGroup, frame: Frame, grown: int, rate: float | None) -
         grown,
         rate,
         group.tensors,
-        () if holder is None else holder.chain,
+        () if holder is None else _chain(holder),
     )
+
+
+def _chain(holder: Holder) -> tuple[str, ...]:
+    if holder.kind == "lru_cache" and holder.chain:
+        return (f"{LRU_CACHE}{holder.chain[0]}", *holder.chain[1:])
+    return holder.chain
 
 
 def _lines(group: GrowthGroup) -> list[Frame]:

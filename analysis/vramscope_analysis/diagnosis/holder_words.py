@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from vramscope_analysis.diagnosis.finding import Remedy
-from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict
+from vramscope_analysis.diagnosis.growth_verdict import LRU_CACHE, GrowthVerdict
 from vramscope_analysis.diagnosis.words import size_text
 
 _CONTINUES: Final = re.compile(r"^[.\[(]")
@@ -22,6 +22,8 @@ def holder_name(chain: tuple[str, ...]) -> str:
     if not chain:
         return ""
     name = chain[0]
+    if name.startswith(LRU_CACHE):
+        return name  # what follows is a key of the cache
     for word in chain[1:]:
         if not _CONTINUES.match(word):
             break
@@ -44,7 +46,7 @@ def title_of(verdict: GrowthVerdict) -> str:
     titles = {
         "autograd_graph": f"Graph history kept by {name}" if name else "Graph history is kept",
         "hook": "A hook keeps tensors",
-        "lru_cache": f"lru_cache keeps tensors: {name}" if name else "An lru_cache keeps tensors",
+        "lru_cache": f"Kept by the {name}" if name else "An lru_cache keeps tensors",
         "exception": "An exception keeps its frames alive",
         "ipc": "Shared with another process",
         "garbage": "Reference cycles",
@@ -160,7 +162,7 @@ def _of_hook(verdict: GrowthVerdict, grown: int | None) -> tuple[Remedy, ...]:
 
 
 def _of_lru_cache(verdict: GrowthVerdict, grown: int | None) -> tuple[Remedy, ...]:
-    function = holder_name(verdict.held_by) or "function"
+    function = holder_name(verdict.held_by).removeprefix(LRU_CACHE) or "function"
     return (
         Remedy(
             "Cache per object, with weak references",

@@ -119,6 +119,7 @@ def test_several_holders_agree_by_the_most_tensors() -> None:
         (("Agent.replay_buffer", "list of 40"), True),
         (("ReplayMemory.data", "list of 40"), True),
         (("feature_cache", "dict of 40"), True),
+        (("PosEnc._buffers", "dict of 1"), False),
         (("Trainer.history", "list of 40"), False),
         (("model.cached_bufferless", "list"), False),
     ],
@@ -127,6 +128,12 @@ def test_what_is_called_a_buffer_may_be_meant_to_fill_up(
     chain: tuple[str, ...], is_buffer: bool
 ) -> None:
     assert verdict(group_of(held_by("attribute", *chain))).is_buffer_by_name is is_buffer
+
+
+def test_an_lru_cache_is_called_one_and_is_no_buffer() -> None:
+    found = verdict(group_of(held_by("lru_cache", "Net.grid_cache", "[0]", "Net.table")))
+    assert found.held_by[0] == "lru_cache of Net.grid_cache"
+    assert not found.is_buffer_by_name
 
 
 def test_one_tensor_that_gets_longer_is_told_from_more_and_more_of_them() -> None:

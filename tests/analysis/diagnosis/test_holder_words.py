@@ -56,7 +56,7 @@ def test_the_container_is_named_if_there_is_one() -> None:
         (held_by("hook", "layer4"), "A hook keeps tensors", "self.g = grad_output[0].detach()"),
         (
             held_by("lru_cache", "PosEnc.grid"),
-            "lru_cache keeps tensors: PosEnc.grid",
+            "Kept by the lru_cache of PosEnc.grid",
             "weakref.WeakKeyDictionary()",
         ),
         (held_by("ipc"), "Shared with another process", "torch.cuda.ipc_collect()"),
