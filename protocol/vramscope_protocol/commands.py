@@ -95,6 +95,8 @@ class ExplainGrowthParams(Struct, forbid_unknown_fields=True):
     """Longest time, in ms, that the search for holders may take at one step end."""
     max_steps: Annotated[int, Meta(ge=4, le=5000)] = 400
     """Give up waiting for growth after so many steps."""
+    host: bool = False
+    """Look at host memory instead: by the number of steps, not when device memory rises."""
 
 
 class CommandSpec(Struct, frozen=True):

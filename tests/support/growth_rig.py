@@ -49,7 +49,7 @@ class GrowthRig:
     def __init__(self, folder: Path, first: int = 3, **params: Any) -> None:
         self.folder = folder
         self.first = first
-        self.params = ExplainGrowthParams(**{"max_steps": 60, **params})
+        self.params = ExplainGrowthParams(**{"max_steps": 60, "max_ms": 5000, **params})
         self.steps = 0
         self.costs_ns: list[int] = []
         self.watch: GrowthWatch | None = None

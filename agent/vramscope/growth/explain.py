@@ -8,6 +8,7 @@ from collections.abc import Callable
 from vramscope.commands.call import Call, Handler, Ongoing
 from vramscope.devices.device import Device
 from vramscope.growth.growth_watch import GrowthWatch
+from vramscope.growth.host_watch import HostWatch
 from vramscope.growth.optimizers_in_use import OptimizersInUse
 from vramscope.growth.recording import StackRecording
 from vramscope.history.history import History
@@ -28,7 +29,7 @@ def growth_handlers(
         add_cost_ns: told what the looks cost.
         optimizers: knows who steps.
     """
-    running: list[GrowthWatch] = []
+    running: list[GrowthWatch | HostWatch] = []
 
     def explain_growth(call: Call) -> Ongoing:
         if any(watch.is_on for watch in running):
@@ -38,6 +39,10 @@ def growth_handlers(
         why_not = device.why_no_segments()
         if why_not is not None:
             raise VramscopeError(CONFLICT, why_not)
+        if call.params.host:
+            host_watch = HostWatch(device.storage, call.params, call.step, add_cost_ns)
+            running[:] = [host_watch]
+            return host_watch
         recording = StackRecording(history)
         watch = GrowthWatch(device, recording, call.params, call.id, add_cost_ns, optimizers.in_use)
         running[:] = [watch]

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import Struct, field, structs
 
 from vramscope.growth.groups import Group
+from vramscope.growth.host_tensors import HostTensors, host_tensors
 from vramscope.growth.idle_tensors import IdleGroup, IdleTensors
 from vramscope.growth.samples import sample_addresses
 from vramscope.holders.graph_holders import Graphs, graph_holders
@@ -64,9 +65,12 @@ class GroupHolders:
         self._box = TimeBox(limit_s)
         self._classes = TensorClasses()
         self._plain: list[int] = []
+        self._elsewhere: list[int] = []
         self._with_graph: list[int] = []
         self._with_gradient: list[int] = []
         self.graphs = Graphs()
+        self.host = HostTensors()
+        """Tensors on the host, if they were asked for."""
         self.idle: list[IdleGroup] = []
         """Live tensors that no step works with."""
         self.notes: list[str] = []
@@ -74,7 +78,12 @@ class GroupHolders:
         """How many objects were looked at."""
 
     def find(
-        self, groups: Sequence[Group], optimizers: Sequence[Any] = (), *, upwards: bool
+        self,
+        groups: Sequence[Group],
+        optimizers: Sequence[Any] = (),
+        *,
+        upwards: bool,
+        host: HostTensors | None = None,
     ) -> list[Held]:
         """What holds each group, in their order.
 
@@ -82,6 +91,7 @@ class GroupHolders:
             groups: are looked into.
             optimizers: those that step the job's parameters.
             upwards: also look for what no name leads to, which is dear.
+            host: tensors on the host as they were before, to look at them as well.
         """
         samples = [sample_addresses(group) for group in groups]
         wanted = {address for each in samples for address in each}
@@ -94,6 +104,9 @@ class GroupHolders:
                 self.graphs = graph_holders(
                     reach, self._numbers(reach, self._with_graph), self._birth_of
                 )
+                if host is not None:
+                    elsewhere = self._numbers(reach, self._elsewhere)
+                    self.host = host_tensors(reach, elsewhere, host)
                 idle = IdleTensors(reach, self._storage, self._births)
                 self.idle = idle.find(self._numbers(reach, self._plain), optimizers)
                 if upwards and any(each.missing for each in held):
@@ -115,7 +128,10 @@ class GroupHolders:
         elif value.requires_grad:
             self._with_gradient.append(id(value))
         place = self._storage(value)
-        return place is not None and place[0] in wanted
+        if place is None:
+            self._elsewhere.append(id(value))
+            return False
+        return place[0] in wanted
 
     def _held(self, reach: Reach, sample: Sample) -> Held:
         born: dict[int, int] = {}
@@ -198,8 +214,6 @@ def name_missing(
         shared: addresses that were given to another process.
         was_searched: whether all of Python was looked through.
     """
-    if not held.missing:
-        return
     sent = [address for address in held.missing if address in shared]
     if sent:
         chain = ["CUDA IPC (another process)"]
@@ -211,4 +225,9 @@ def name_missing(
     elif rest:
         found = HolderFound("cpp", ["no object in Python"]) if was_searched else _UNKNOWN
         held.holders.append(structs.replace(found, tensors=rest))
-    held.holders.sort(key=lambda holder: -holder.tensors)
+    held.holders.sort(key=_weight)
+
+
+def _weight(holder: HolderFound) -> tuple[int, bool]:
+    """That of the most first, and rather what is known to grow, or to be garbage."""
+    return (-holder.tensors, not (holder.is_growing or holder.kind == "garbage"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-MAX_LOOKS: Final = 64
 SHARE: Final = 0.02
 """Part of the training thread's time that the looks may take, over the time of all of them."""
 PROMPT_NS: Final = 5_000_000
@@ -51,6 +50,10 @@ class LookPace:
         self._last_step = self.steps
         self._floor_bytes = allocated_bytes
         self.spent_ns += took_ns
+
+    def begin_anew(self) -> None:
+        """What was looked at is gone: the next look waits for nothing."""
+        self._floor_bytes = None
 
     def may_take(self, expected_ns: int, now_ns: int) -> bool:
         """Whether something that takes so long would be within the share."""

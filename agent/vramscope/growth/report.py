@@ -8,24 +8,20 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
+from vramscope.growth.group_holders import Held
 from vramscope.growth.groups import Group
+from vramscope.growth.host_tensors import HostGroup
 from vramscope.growth.idle_tensors import IdleGroup
 from vramscope.growth.live_blocks import Source
 from vramscope.holders.code_owner import Owner, owner_of
-from vramscope.holders.holder import HolderFound, holder_report
+from vramscope.holders.holder import holder_report
 
 MAX_STACK: Final = 24
 _BACKWARD: Final = "_engine_run_backward"
 """The function of PyTorch under which a backward pass runs, where it runs on the same thread."""
 
 
-def group_report(
-    group: Group,
-    source: Source,
-    tensors: Sequence[str],
-    holders: Sequence[HolderFound],
-    garbage_bytes: int = 0,
-) -> dict[str, Any]:
+def group_report(group: Group, source: Source, held: Held) -> dict[str, Any]:
     """One group as JSON."""
     stack = [line for line in source.stack if owner_of(line.file) is not Owner.OWN]
     in_backward = not source.stack or any(line.function == _BACKWARD for line in source.stack)
@@ -36,9 +32,37 @@ def group_report(
         "count": group.count,
         "bytes_at_looks": group.bytes_at_looks,
         "counts_at_looks": group.counts_at_looks,
-        "tensors": list(tensors),
-        "holders": [holder_report(holder) for holder in holders],
-        "garbage_bytes": garbage_bytes,
+        "tensors": held.tensors,
+        "holders": [holder_report(holder) for holder in held.holders],
+        "garbage_bytes": _part(group.bytes, held),
+    }
+
+
+def garbage_report(groups: Sequence[Group], held: Sequence[Held]) -> dict[str, Any]:
+    """What the collector would free of all that grows, as far as the samples tell."""
+    found: dict[str, Any] = {}
+    for group, each in zip(groups, held, strict=True):
+        if each.garbage:
+            found["bytes"] = found.get("bytes", 0) + _part(group.bytes, each)
+            found["tensors"] = found.get("tensors", 0) + _part(group.count, each)
+            circles = [holder.chain for holder in each.holders if holder.kind == "garbage"]
+            found.setdefault("cycle", circles[0] if circles else [])
+    return found
+
+
+def _part(amount: int, held: Held) -> int:
+    samples = held.found + len(held.missing)
+    return amount * held.garbage // samples if samples else 0
+
+
+def host_report(group: HostGroup) -> dict[str, Any]:
+    """What one name holds more of on the host, as JSON."""
+    return {
+        "type": group.type,
+        "bytes": group.bytes,
+        "count": group.count,
+        "tensors": group.tensors,
+        "holders": [holder_report(group.holder)],
     }
 
 

@@ -31,17 +31,26 @@ class Graphs(Struct):
     nodes: list[int] = field(default_factory=list[int])
     """Of all tensors that each holds."""
 
-    def grown_since(self, before: Graphs) -> list[HolderFound]:
-        """Those that had fewer nodes before, the ones that grew most first."""
+    def growth_since(self, before: Graphs) -> list[tuple[int, HolderFound]]:
+        """Those that had fewer nodes before, with how many more, the largest growth first.
+
+        One of which only so many nodes were counted both times is told as well.
+        """
         known = {
-            _key(holder): nodes for holder, nodes in zip(before.holders, before.nodes, strict=True)
+            _key(each): nodes for each, nodes in zip(before.holders, before.nodes, strict=True)
         }
         found: list[tuple[int, HolderFound]] = []
         for holder, nodes in zip(self.holders, self.nodes, strict=True):
             grown = nodes - known.get(_key(holder), nodes)
             if grown > 0 or holder.is_growing:
-                found.append((grown, structs.replace(holder, is_growing=True)))
-        return [holder for _, holder in sorted(found, key=lambda each: -each[0])]
+                found.append((max(0, grown), structs.replace(holder, is_growing=True)))
+            elif nodes >= MAX_NODES:
+                found.append((0, holder))
+        return sorted(found, key=lambda each: -each[0])
+
+    def grown_since(self, before: Graphs) -> list[HolderFound]:
+        """The same without the numbers."""
+        return [holder for _, holder in self.growth_since(before)]
 
 
 def graph_holders(

@@ -512,3 +512,23 @@ def test_searches_wait_until_they_are_within_the_budget(
     """)
     assert allowed == [False] * 5 + [True]
     assert holder_of(report)["chain"][0] == "kept"
+
+
+def test_looks_begin_anew_when_a_collection_has_freed_what_grew(rig: GrowthRig) -> None:
+    report = rig.run("""
+        class Cycle:
+            def __init__(self, t):
+                self.t = t
+        def main():
+            for number in STEPS:
+                node = Cycle(torch.empty(64, 64))
+                node.me = node
+                if number == 4:
+                    gc.collect()
+                train()
+        main()
+    """)
+    assert holder_of(report)["kind"] == "garbage"
+    assert report["steps"][0] >= 5
+    live = report["live_bytes_at_looks"]
+    assert live == sorted(live)

@@ -1,0 +1,105 @@
+"""Compares host memory at the ends of two steps: tensors on the host, and graphs of autograd."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from vramscope.growth.group_holders import GroupHolders
+from vramscope.growth.host_tensors import HostGroup, HostTensors, grown_graphs
+from vramscope.growth.report import growth_report, host_report
+from vramscope.holders.live_tensors import Storage
+from vramscope.holders.storing_line import find_storing_lines
+from vramscope_protocol.commands import ExplainGrowthParams, Receipt
+
+LEAST_STEPS: Final = 8
+"""So far apart are the two, at least."""
+
+
+class HostWatch:
+    """One answer to the question what grows on the host. Implements ``Ongoing``; begins at once.
+
+    Args:
+        storage: finds a tensor's storage on the device: those are not on the host.
+        params: how to look.
+        step: steps finished when it begins.
+        add_cost_ns: told what the looks cost.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        params: ExplainGrowthParams,
+        step: int,
+        add_cost_ns: Callable[[int], object],
+    ) -> None:
+        self._storage = storage
+        self._params = params
+        self._add_cost_ns = add_cost_ns
+        self.is_on = True
+        """Whether it goes on."""
+        self._spent_ns = 0
+        self._steps = [step]
+        self._done = 0
+        self._wanted = max(LEAST_STEPS, params.every * params.looks)
+        self._found: list[HostGroup] | None = None
+        self._notes: list[str] = []
+        self._first = self._search(HostTensors())
+
+    @property
+    def progress(self) -> str:
+        """How far it is."""
+        return f"{self._done} of {self._wanted} steps"
+
+    def poll(self, step: int) -> Receipt | None:
+        """A step has ended."""
+        self._done += 1
+        if self._found is None and self._done >= self._wanted:
+            self._steps.append(step)
+            last = self._search(self._first.host)
+            self._found = last.host.grown_since(self._first.host)
+            self._found += grown_graphs(last.graphs, self._first.graphs)
+        return None
+
+    def poll_on_agent_thread(self) -> Receipt | None:
+        """The receipt, once both looks were taken: source files are read for it."""
+        if self._found is None:
+            return None
+        find_storing_lines(group.holder for group in self._found)
+        self.is_on = False
+        names = [group.holder.chain[0] for group in self._found if group.holder.chain]
+        text = (
+            f"Grows on the host: {', '.join(names[:3])}" if names else "Nothing grows that is known"
+        )
+        return Receipt("done", message=f"{text}: {self.progress}.", result=self._report())
+
+    def cancel(self, reason: str) -> Receipt:
+        """Look no more. Any thread."""
+        self.is_on = False
+        self._notes.append(reason)
+        return Receipt("failed", message=f"{reason}; {self.progress}", result=self._report())
+
+    def _search(self, before: HostTensors) -> GroupHolders:
+        start_ns = time.perf_counter_ns()
+        search = GroupHolders(self._storage, {}, self._params.max_ms / 1e3)
+        search.find([], upwards=False, host=before)
+        self._notes += search.notes
+        took_ns = time.perf_counter_ns() - start_ns
+        self._spent_ns += took_ns
+        self._add_cost_ns(took_ns)
+        return search
+
+    def _report(self) -> dict[str, Any]:
+        return growth_report(
+            [],
+            steps=self._steps,
+            live_bytes=(),
+            spent_ns=self._spent_ns,
+            steps_watched=self._done,
+            garbage={},
+            host_groups=[host_report(group) for group in self._found or ()],
+            held=(),
+            notes=self._notes,
+            complete=self._found is not None and not self._notes,
+        )
