@@ -5,30 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Final, Literal
 
 from vramscope_analysis.diagnosis.finding import Culprit
+from vramscope_analysis.diagnosis.growth_group import (
+    DEFINED,
+    LEAST_LOOKS,
+    NAMELESS,
+    STORED,
+    chain_of,
+    counts_rise,
+    grows,
+    growth_bytes,
+    is_nameless,
+    lines_of,
+    main_holder,
+)
 from vramscope_analysis.diagnosis.words import place_text
-from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport, Holder
-from vramscope_analysis.moments.frame_kinds import FrameKind, kind_of
-from vramscope_analysis.snapshot import Frame as SnapshotFrame
+from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport
 
 Kind = Literal["leak", "cycle_growth", "retained_exception", "retention", "bounded"]
 
-LEAST_LOOKS: Final = 3
-LRU_CACHE: Final = "lru_cache of "
 _OF_GROUP: Final = 0.5
 """So much of a group has to be garbage, or held in a way, for the group to be of that kind."""
-_FALLS_SHARE: Final = 0.2
-"""What a group may have fallen by between two looks, as a share of its growth."""
 _CULPRIT_SHARE: Final = 0.1
 _MOST_CULPRITS: Final = 3
-_NAMELESS: Final = ("cpp", "unknown")
 _NAMED_SHARE: Final = 0.05
-_STORED: Final = ("attribute", "global", "local", "closure")
-_DEFINED: Final = ("hook", "lru_cache")
-"""Holders whose frame is where they are defined."""
 
 _BOUND: Final = re.compile(r"max(?:len|size)=\d+")
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -99,13 +101,13 @@ def verdict_of(report: GrowthReport) -> GrowthVerdict | None:
     for group, of_kind in zip(groups, kinds, strict=True):
         sums[of_kind] = sums.get(of_kind, 0) + growth_bytes(group)
     kind, holder = max(sums, key=lambda of_kind: (sums[of_kind], of_kind))
-    if kind == "leak" and holder in _NAMELESS:
+    if kind == "leak" and holder in NAMELESS:
         holder = _named(sums) or holder
     own = [group for group, of_kind in zip(groups, kinds, strict=True) if of_kind[0] == kind]
     own.sort(key=growth_bytes, reverse=True)
     # Whoever has the name comes first.
     own.sort(key=lambda group: _kind(group)[1] != holder)
-    if kind == "leak" and holder in _STORED and _kept_by_graph(own):
+    if kind == "leak" and holder in STORED and _kept_by_graph(own):
         holder = "autograd_graph"
     return _verdict(report, own, kind, holder)
 
@@ -115,13 +117,13 @@ def _by_its_name(
 ) -> Sequence[GrowthGroup]:
     """The groups, the first with the holder of as much memory whose storing line is known."""
     own = main_holder(groups[0])
-    if own is not None and (own.stored_at is not None or own.kind in _DEFINED):
+    if own is not None and (own.stored_at is not None or own.kind in DEFINED):
         return groups
     for held in report.held:
         holder = main_holder(held)
         if holder is None or holder.stored_at is None or held.bytes < _OF_GROUP * total:
             continue
-        if own is None or own.kind in (*_STORED, *_NAMELESS):
+        if own is None or own.kind in (*STORED, *NAMELESS):
             return (replace(groups[0], holders=(holder,)), *groups[1:])
     return groups
 
@@ -132,7 +134,7 @@ def _named(sums: dict[tuple[Kind, str], int]) -> str:
     named = {
         holder: grown
         for (kind, holder), grown in sums.items()
-        if kind == "leak" and holder not in _NAMELESS and grown >= least
+        if kind == "leak" and holder not in NAMELESS and grown >= least
     }
     return max(named, key=lambda holder: named[holder], default="")
 
@@ -149,8 +151,8 @@ def _verdict(
         _culprits(report, _by_its_name(report, groups, total), total),
         total,
         _share(report, total),
-        is_one_tensor=all(_counts_rise(group) <= 0 for group in groups),
-        is_buffer_by_name=holder in _STORED and any(_is_buffer_name(name) for name in names),
+        is_one_tensor=all(counts_rise(group) <= 0 for group in groups),
+        is_buffer_by_name=holder in STORED and any(_is_buffer_name(name) for name in names),
         cycle=tuple(str(name) for name in cycle) if kind == "cycle_growth" else (),
         groups=tuple(groups),
     )
@@ -160,28 +162,6 @@ def _is_buffer_name(name: str) -> bool:
     if name.endswith("._buffers"):
         return False  # a module's own word
     return not _BUFFERS.isdisjoint(word.lower() for word in _WORD.findall(name))
-
-
-def grows(group: GrowthGroup) -> bool:
-    """Whether a group rose from look to look, and never fell back by much."""
-    looks = group.bytes_at_looks
-    if len(looks) < LEAST_LOOKS or looks[-1] <= looks[0]:
-        return False
-    rises = [after - before for before, after in pairwise(looks)]
-    if sum(rise > 0 for rise in rises) < LEAST_LOOKS - 1:
-        return False
-    return min(rises) >= -_FALLS_SHARE * (looks[-1] - looks[0]) and _counts_rise(group) >= 0
-
-
-def growth_bytes(group: GrowthGroup) -> int:
-    """By how much a group grew from the first look to the last."""
-    looks = group.bytes_at_looks
-    return looks[-1] - looks[0] if len(looks) > 1 else group.bytes
-
-
-def _counts_rise(group: GrowthGroup) -> int:
-    counts = group.counts_at_looks
-    return counts[-1] - counts[0] if counts else 0
 
 
 def _share(report: GrowthReport, total: int) -> float:
@@ -211,25 +191,8 @@ def _kind(group: GrowthGroup) -> tuple[Kind, str]:
 
 def _kept_by_graph(groups: Sequence[GrowthGroup]) -> bool:
     """Whether most of it is held from C++ while a tensor that it hangs on has a name."""
-    nameless = sum(growth_bytes(group) for group in groups if _is_nameless(group))
+    nameless = sum(growth_bytes(group) for group in groups if is_nameless(group))
     return nameless >= _OF_GROUP * sum(growth_bytes(group) for group in groups)
-
-
-def _is_nameless(group: GrowthGroup) -> bool:
-    holder = main_holder(group)
-    if holder is None or holder.kind == "cpp":
-        return True
-    return any(each.kind == "cpp" and each.tensors >= holder.tensors for each in group.holders)
-
-
-def main_holder(group: GrowthGroup) -> Holder | None:
-    """Who holds most of a group: somebody with a name, if there is one."""
-    if not group.holders:
-        return None
-    return max(
-        group.holders,
-        key=lambda h: (h.kind not in _NAMELESS, h.tensors, h.is_growing is True),
-    )
 
 
 def _culprits(
@@ -242,13 +205,13 @@ def _culprits(
         if culprits and grown < _CULPRIT_SHARE * total:
             break
         rate = grown / steps if steps > 0 else None
-        for frame in _lines(group):
+        for frame in lines_of(group):
             known = next(
                 (c for c in culprits if (c.file, c.line) == (frame.file, frame.line)), None
             )
             if known is None:
                 culprits.append(_culprit(group, frame, grown, rate))
-        if not _lines(group) and not culprits:
+        if not lines_of(group) and not culprits:
             culprits.append(_culprit(group, Frame("", 0), grown, rate))
     return tuple(culprits[:_MOST_CULPRITS])
 
@@ -262,48 +225,5 @@ def _culprit(group: GrowthGroup, frame: Frame, grown: int, rate: float | None) -
         grown,
         rate,
         group.tensors,
-        () if holder is None else _chain(holder),
+        () if holder is None else chain_of(holder),
     )
-
-
-def _chain(holder: Holder) -> tuple[str, ...]:
-    if holder.kind == "lru_cache" and holder.chain:
-        return (f"{LRU_CACHE}{holder.chain[0]}", *holder.chain[1:])
-    return holder.chain
-
-
-def _lines(group: GrowthGroup) -> list[Frame]:
-    """The line that stores it, where that is known, and the line that allocated it."""
-    lines: list[Frame] = []
-    holder = main_holder(group)
-    stored = None if holder is None else _storing_line(holder)
-    if stored is not None and _is_users(stored):
-        lines.append(stored)
-    allocated = user_line(group.stack)
-    if allocated is not None and allocated not in lines:
-        lines.append(allocated)
-    return lines
-
-
-def _storing_line(holder: Holder) -> Frame | None:
-    if holder.stored_at is not None:
-        return holder.stored_at
-    # Of any other holder it is the line that happened to run when somebody looked.
-    return holder.frame if holder.kind in _DEFINED else None
-
-
-def user_line(stack: Sequence[Frame]) -> Frame | None:
-    """The innermost line that the user wrote; else that of a library, else the innermost."""
-    for most in (FrameKind.USER, FrameKind.LIBRARY, FrameKind.TORCH):
-        for frame in stack:
-            if _frame_kind(frame) <= most:
-                return frame
-    return stack[0] if stack else None
-
-
-def _is_users(frame: Frame) -> bool:
-    return _frame_kind(frame) <= FrameKind.LIBRARY
-
-
-def _frame_kind(frame: Frame) -> FrameKind:
-    return kind_of(SnapshotFrame(frame.file, frame.line, frame.function))

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from vramscope_analysis.diagnosis.floors import Floors
+from vramscope_analysis.diagnosis.growth_group import main_holder
 from vramscope_analysis.diagnosis.growth_reading import growth_reading
-from vramscope_analysis.diagnosis.growth_verdict import main_holder
 from vramscope_analysis.diagnosis.lasting_rise import (
     LASTING_ROWS,
     LEAST_RISE_BYTES,

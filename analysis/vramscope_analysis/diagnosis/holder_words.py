@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from vramscope_analysis.diagnosis.finding import Remedy
-from vramscope_analysis.diagnosis.growth_verdict import LRU_CACHE, GrowthVerdict
+from vramscope_analysis.diagnosis.growth_group import LRU_CACHE
+from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict
 from vramscope_analysis.diagnosis.words import size_text
 
 _CONTINUES: Final = re.compile(r"^[.\[(]")

@@ -22,7 +22,8 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence
 KIND: Final = "leak"
 
 _URGENT_S: Final = 15 * 60.0
-_MUCH: Final = 0.1
+_NEAR_S: Final = 3600.0
+_MUCH: Final = 0.25
 """Share of what the process may have that has to be gone before a mere suspicion is a warning."""
 
 
@@ -76,6 +77,8 @@ def _suspicion(reading: GrowthReading, growth: Growth) -> Severity:
     """A suspicion is only worth knowing, unless it has eaten much and the end is in sight."""
     forecast = reading.forecast
     if forecast is None or growth.grown_bytes < _MUCH * forecast.limit_bytes:
+        return "info"
+    if forecast.late_s > _NEAR_S:
         return "info"
     return "critical" if forecast.late_s < _URGENT_S else "warning"
 

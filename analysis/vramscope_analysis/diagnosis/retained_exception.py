@@ -6,8 +6,8 @@ from typing import Final
 
 from vramscope_analysis.diagnosis.finding import Culprit, Finding
 from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_text, since_text
+from vramscope_analysis.diagnosis.growth_group import main_holder
 from vramscope_analysis.diagnosis.growth_reading import growth_reading
-from vramscope_analysis.diagnosis.growth_verdict import main_holder
 from vramscope_analysis.diagnosis.held_memory import HeldMemory, held_memory
 from vramscope_analysis.diagnosis.holder_words import (
     exception_remedies,

@@ -9,8 +9,8 @@ import numpy as np
 from vramscope_analysis.diagnosis.evaluation_ramp import EvaluationRamp, evaluation_ramp
 from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy, Severity
 from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_text, since_text
+from vramscope_analysis.diagnosis.growth_group import main_holder, user_line
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
-from vramscope_analysis.diagnosis.growth_verdict import main_holder, user_line
 from vramscope_analysis.diagnosis.head_room import allocator_limit
 from vramscope_analysis.diagnosis.held_memory import HeldMemory, held_memory
 from vramscope_analysis.diagnosis.holder_words import holder_name, remedies_of, title_of

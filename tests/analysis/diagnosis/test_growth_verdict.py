@@ -7,13 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.step_floors import MIB, group_of, held_by, report_of
-from vramscope_analysis.diagnosis.growth_verdict import (
-    GrowthVerdict,
-    grows,
-    growth_bytes,
-    user_line,
-    verdict_of,
-)
+from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict, verdict_of
 from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport, Holder
 
 LIST = held_by("attribute", "T.results", "['acc']", "list of 40")
@@ -141,35 +135,7 @@ def test_one_tensor_that_gets_longer_is_told_from_more_and_more_of_them() -> Non
     assert not verdict(group_of(LIST)).is_one_tensor
 
 
-@pytest.mark.parametrize(
-    "group",
-    [
-        group_of(LIST, looks=2),
-        replace(group_of(LIST), bytes_at_looks=(4, 4, 4, 9)),
-        replace(group_of(LIST), bytes_at_looks=(4, 9, 3, 10)),
-        replace(group_of(LIST), counts_at_looks=(9, 7, 5, 3)),
-        GrowthGroup(),
-    ],
-)
-def test_what_did_not_grow_steadily_is_no_growth(group: GrowthGroup) -> None:
-    assert not grows(group)
-    assert verdict_of(report_of(group, live=[1, 2, 3, 4])) is None
-
-
-def test_growth_in_some_looks_is_enough_if_it_never_falls_back() -> None:
-    assert grows(replace(group_of(LIST), bytes_at_looks=(4, 8, 8, 12)))
-    assert growth_bytes(replace(group_of(LIST), bytes_at_looks=(4, 8, 8, 12))) == 8
-
-
 def test_a_report_without_a_line_or_a_holder_is_not_made_up() -> None:
     found = verdict(replace(group_of(), stack=(), tensors=()))
     assert (found.holder, found.place, found.held_by) == ("unknown", "", ())
     assert verdict_of(GrowthReport()) is None
-
-
-def test_without_a_user_frame_the_librarys_line_is_told() -> None:
-    library = Frame("/env/site-packages/trainer/loop.py", 5, "fit")
-    torch = Frame("/env/site-packages/torch/optim/adam.py", 9, "_init_group")
-    assert user_line((torch, library)) == library
-    assert user_line((torch,)) == torch
-    assert user_line(()) is None
