@@ -12,7 +12,7 @@ from vramscope_analysis.diagnosis.trend import kept_level
 from vramscope_analysis.diagnosis.words import MIB
 from vramscope_analysis.evidence.columns import Numbers
 
-LEAST_RISE_BYTES: Final = 16 * MIB
+LEAST_RISE_BYTES: Final = 8 * MIB
 LASTING_ROWS: Final = 24
 """So many steps it has to have stayed."""
 WORKSPACES: Final = (8_519_680, 33_554_432)
@@ -52,11 +52,11 @@ def lasting_rises(floors: Floors) -> list[LastingRise]:
         return []
     level = kept_level(floors.allocated)
     settled = level[: len(level) - LASTING_ROWS + 1]
-    if settled[-1] - settled[0] < min(WORKSPACES):
+    if settled[-1] - settled[0] < LEAST_RISE_BYTES:
         return []
     blocks = None if floors.blocks is None else kept_level(floors.blocks)
     rises: list[LastingRise] = []
-    for row in np.flatnonzero(np.diff(settled) >= min(WORKSPACES)) + 1:
+    for row in np.flatnonzero(np.diff(settled) >= LEAST_RISE_BYTES) + 1:
         rise = float(level[row] - level[row - 1])
         # The longest batch until now makes a table larger; a copy is one more.
         if blocks is not None and blocks[row] <= blocks[row - 1]:

@@ -8,6 +8,7 @@ young collections come by themselves.
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 from typing import Final
 
@@ -135,14 +136,14 @@ def _sawtooth(
     steps = floors.step[falls]
     last = int(falls[-1])
     since = int(floors.step[-1] - steps[-1])
-    gaps = np.diff(np.concatenate(([floors.step[0]], steps)))
-    if since > _STILL_DUE * max(int(gaps.max()), 1):
+    gaps = np.diff(np.concatenate((floors.step[:1], steps))).tolist()
+    if since > _STILL_DUE * max(1, *gaps):
         return None
     return Sawtooth(
         float(sizes.max()),
         max(float(floors.allocated[-1] - floors.allocated[last:].min()), 0.0),
         tuple(int(step) for step in steps),
         chance,
-        int(np.median(gaps[1:])) if len(gaps) > 1 else None,
+        int(statistics.median(gaps[1:])) if len(gaps) > 1 else None,
         is_automatic,
     )

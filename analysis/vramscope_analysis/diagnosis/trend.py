@@ -138,8 +138,9 @@ def _stretch(floors: Floors, level: Numbers, first: int) -> _Stretch | None:
 
 def _starts(step: NDArray[np.int64], first: int) -> NDArray[np.int64]:
     """Where each part of the rows begins; parts have equally many steps."""
-    edges = np.linspace(step[first], step[-1] + 1, PARTS + 1)[:-1]
-    return np.searchsorted(step, edges).astype(np.int64)
+    edges: Numbers = np.linspace(float(step[first]), float(step[-1]) + 1, PARTS + 1)[:-1]
+    starts: NDArray[np.int64] = np.searchsorted(step, edges).astype(np.int64)
+    return starts
 
 
 def _is_noisy(values: Numbers, level: Numbers, starts: NDArray[np.int64], rise: float) -> bool:
@@ -212,7 +213,8 @@ def continues(floors: Floors, looked_at: Sequence[int], live_bytes: Sequence[int
     first = int(np.searchsorted(floors.step, looked_at[0]))
     ahead = int(floors.step[-1]) - looked_at[0]
     level = kept_level(floors.allocated)
-    recent = int(np.searchsorted(floors.step, floors.step[-1] - max(steps, ahead // PARTS)))
+    back_to = int(floors.step[-1]) - max(steps, ahead // PARTS)
+    recent = int(np.searchsorted(floors.step, back_to))
     grown = float(level[recent]) - live_bytes[0]
     if first >= len(floors) or grown < _EVEN * slope * (int(floors.step[recent]) - looked_at[0]):
         return None

@@ -36,7 +36,7 @@ def test_it_has_to_have_stayed_for_some_steps() -> None:
 
 def test_what_went_again_or_is_little_or_goes_on_is_none() -> None:
     assert steps_with_rises(rank_of(BASE + ((N >= 120) & (N < 200)) * 192 * MIB)) == []
-    assert steps_with_rises(rank_of(BASE + (N >= 120) * 14 * MIB)) == []
+    assert steps_with_rises(rank_of(BASE + (N >= 120) * 7 * MIB)) == []
     assert steps_with_rises(rank_of(BASE + np.maximum(N - 120, 0) * 20 * MIB)) == []
 
 
