@@ -101,6 +101,9 @@ def _cache(case: OomCase) -> Cause | None:
 
 
 def _retained_exception(case: OomCase) -> Cause | None:
+    """An earlier one: where only an exception told, what it holds is what failed just now."""
+    if case.report.source == "exception":
+        return None
     held = held_by(case.report.largest, _EXCEPTION)
     size = sum(_amount(tensor, "bytes") for tensor in held)
     if not size or not _explains(case, size):

@@ -7,13 +7,13 @@ evaluation, and no leak for long.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.oom_batch import batch_remedies
 from vramscope_analysis.diagnosis.oom_case import OomCase
-from vramscope_analysis.diagnosis.oom_causes import Cause, was_served_before
+from vramscope_analysis.diagnosis.oom_causes import Cause, held_by, was_served_before
 from vramscope_analysis.diagnosis.oom_limits import proven_settings, raised_limit
 from vramscope_analysis.diagnosis.oom_pieces import whole_pieces
 from vramscope_analysis.diagnosis.oom_place import optimizer_in
@@ -120,23 +120,37 @@ def _without_process(case: OomCase, cause: Cause) -> list[Remedy]:
 
 
 def _smaller_evaluation(case: OomCase, cause: Cause) -> list[Remedy]:
-    place = f" at {case.place.short}" if case.place else ""
-    return [
-        Remedy(
-            "lower the batch of the evaluation",
-            "the training batch is not the cause and can stay.",
-        ),
-        Remedy(
-            f"keep numbers, not tensors, of what evaluation collects{place}",
-            "outputs that stay on the device until its end pile up with every batch.",
-            fix="outputs.append(output.argmax(-1).cpu())",
-        ),
-        Remedy(
-            "evaluate without gradients, if it does not yet",
-            "no activations are then kept for a backward pass.",
-            fix="with torch.inference_mode():",
-        ),
+    remedies = [
+        Remedy("evaluate in smaller batches", "training is not the cause and can stay as it is.")
     ]
+    collected = [t for t in case.report.largest if _is_collected(t)]
+    if collected:
+        name = str((collected[0].get("held_by") or [""])[-1])
+        remedies.append(
+            Remedy(
+                f"keep numbers, not tensors, in {name}",
+                "what it collects stays on the device until the evaluation ends.",
+                sum(_amount(tensor, "bytes") for tensor in collected),
+                fix="outputs.append(output.argmax(-1).cpu())",
+            )
+        )
+    if held_by(case.report.largest, "autograd_graph"):
+        remedies.append(
+            Remedy(
+                "evaluate without gradients",
+                "autograd keeps activations for a backward pass that does not come.",
+                fix="with torch.inference_mode():",
+            )
+        )
+    return remedies
+
+
+def _is_collected(tensor: Mapping[str, Any]) -> bool:
+    """Whether a list or a dict holds a tensor that is no part of the model."""
+    held = tensor.get("held_by") or ()
+    return not tensor.get("category") and any(
+        str(word).startswith(("list of", "dict of")) for word in held
+    )
 
 
 def _smaller_save(case: OomCase, cause: Cause) -> list[Remedy]:
@@ -157,7 +171,7 @@ def _kept_memory(case: OomCase, cause: Cause) -> list[Remedy]:
         return [
             Remedy(
                 f"let go of what {line} allocates",
-                "it was kept from step to step; a smaller batch only delays it.",
+                "it was kept from step to step; whatever else is saved, it fills up again.",
                 groups[0].bytes or None,
             )
         ]
@@ -166,15 +180,16 @@ def _kept_memory(case: OomCase, cause: Cause) -> list[Remedy]:
         return [
             Remedy(
                 f"let go of what {holder} holds",
-                f"at least {size_text(size)} of the largest tensors; a smaller batch only delays "
-                "it.",
+                f"at least {size_text(size)} of the largest tensors; whatever else is saved, it "
+                "fills up again.",
                 size,
             )
         ]
     return [
         Remedy(
             "find what is kept from step to step",
-            "a smaller batch only delays it; the finding about the growth names the line.",
+            "whatever else is saved, it fills up again; the finding about the growth names the "
+            "line.",
             cause.bytes,
         )
     ]
@@ -263,3 +278,8 @@ _AGAINST: Final[dict[str, Against]] = {
     "cache": _given_back,
     "pinned_host": _less_pinned,
 }
+
+
+def _amount(row: Mapping[str, Any], name: str) -> int:
+    value = row.get(name)
+    return value if isinstance(value, int) and value > 0 else 0

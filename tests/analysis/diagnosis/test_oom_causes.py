@@ -84,6 +84,11 @@ def test_garbage_and_exceptions_count_if_they_are_large_enough() -> None:
     assert cause(made_oom(LEVEL, largest=(tensor("x", 80, "garbage"),))).name == "garbage"
 
 
+def test_the_exception_that_told_of_it_is_not_its_cause() -> None:
+    held = (tensor("float32[9]", 80, "exception"),)
+    assert cause(made_oom(LEVEL, largest=held, source="exception")).name == "spike"
+
+
 def process(size_mib: float, *, own: bool = False) -> dict[str, Any]:
     return {"pid": 4123, "command": "jupyter", "bytes": int(size_mib * MIB), "own": own}
 

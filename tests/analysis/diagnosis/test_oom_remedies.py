@@ -53,9 +53,17 @@ def test_garbage_is_collected_and_that_gives_all_of_it() -> None:
 
 
 def test_an_evaluation_has_its_own_batch() -> None:
-    text = actions(made_oom(LEVEL, phase="eval"))
-    assert text.startswith("lower the batch of the evaluation")
-    assert "lower the batch to" not in text
+    assert actions(made_oom(LEVEL, phase="eval")) == "evaluate in smaller batches"
+
+
+def test_what_an_evaluation_collects_is_named_if_somebody_holds_it() -> None:
+    held = (tensor("x", 60, "local"), tensor("y", 50, "autograd_graph"), tensor("z", 90))
+    told = remedies(made_oom(LEVEL, phase="eval", largest=held))
+    assert [(remedy.action, remedy.predicted_bytes) for remedy in told] == [
+        ("evaluate in smaller batches", None),
+        ("keep numbers, not tensors, in kept", 110 * MIB),
+        ("evaluate without gradients", None),
+    ]
 
 
 def test_what_is_kept_is_let_go_by_its_line_else_by_its_holder() -> None:
