@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.support.made_moments import (
@@ -22,7 +24,9 @@ from vramscope_analysis.moments.recorded_memory import RecordedMemory
 LOG: Frame = ("/home/ada/train.py", 12, "log")
 
 
-def keeping(steps: int, stack: list[Frame], *, most: int = 1000, size: int = MIB) -> RecordedMemory:
+def keeping(
+    steps: int, stack: Sequence[Frame], *, most: int = 1000, size: int = MIB
+) -> RecordedMemory:
     """Each step keeps one more block of this source, up to a bound."""
     entries = [entry("segment_alloc", 0, 2 * steps * MIB, time_us=1)]
     kept = min(steps, most)
