@@ -252,7 +252,7 @@ def _note_source(record: FindingRecord, source: _Source | None) -> None:
 
 def _was_looked_for(record: FindingRecord, judgement: Judgement) -> bool:
     """Whether its judge was asked about its ranks, and answered."""
-    if record.kind in _STAYS:
+    if record.kind in _STAYS or record.judge in judgement.not_asked:
         return False
     if any(failure.judge == record.judge for failure in judgement.failures):
         return False

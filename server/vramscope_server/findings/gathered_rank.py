@@ -55,7 +55,8 @@ class GatheredRank:
         self.samples = RowHistory()
         self.ooms: OrderedDict[str, OomReport] = OrderedDict() if before is None else before.ooms
         """When it ran out of memory, in the lives before too."""
-        self.growth: GrowthReport | None = None
+        self._device_growth: GrowthReport | None = None
+        self._host_growth: GrowthReport | None = None
         self.trials: tuple[SettingsTrial, ...] = ()
         """What the newest recorded window says of other settings."""
         self.life = 0
@@ -76,6 +77,16 @@ class GatheredRank:
     def held_bytes(self) -> int:
         """About how much memory it takes."""
         return self.steps.held_bytes + self.samples.held_bytes + self._event_bytes
+
+    @property
+    def growth(self) -> GrowthReport | None:
+        """What grows on the device, as it was answered last, with what grows on the host."""
+        device, host = self._device_growth, self._host_growth
+        if host is None:
+            return device
+        # Its steps are those of another question.
+        told = GrowthReport(host.time_ns, complete=host.complete) if device is None else device
+        return replace(told, host_groups=host.host_groups)
 
     def take_steps(self, rows: Rows) -> None:
         """Steps that ended."""
@@ -112,12 +123,16 @@ class GatheredRank:
         for happening, size_bytes in later:
             self._take(happening, size_bytes)
 
-    def take_growth(self, report: GrowthReport) -> bool:
+    def take_growth(self, report: GrowthReport, *, is_of_host: bool = False) -> bool:
         """An answer to the question what grows; whether it is the newest that tells something."""
+        known = self._host_growth if is_of_host else self._device_growth
         is_telling = bool(report.groups or report.host_groups or report.notes)
-        if self.growth is not None and (not is_telling or report.time_ns <= self.growth.time_ns):
+        if known is not None and (not is_telling or report.time_ns <= known.time_ns):
             return False
-        self.growth = report
+        if is_of_host:
+            self._host_growth = report
+        else:
+            self._device_growth = report
         return True
 
     def take_oom(self, report: OomReport) -> None:

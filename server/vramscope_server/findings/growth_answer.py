@@ -6,11 +6,11 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
-from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
 from vramscope_analysis.diagnosis.questions import COMMAND
 from vramscope_analysis.evidence.growth_report import GrowthReport
-from vramscope_server.findings.plain_data import is_object
+from vramscope_server.findings.plain_data import is_object, plain_value
 
 MAX_ITEMS: Final = 64
 """Of any list, and of any object."""
@@ -21,13 +21,23 @@ _MOST: Final = 1 << 53
 Read = Callable[[Any], Any]
 
 
-def growth_answers(command: dict[str, Any]) -> Iterator[tuple[int, GrowthReport]]:
-    """Reports in the receipts of a command, by rank."""
+class Answer(NamedTuple):
+    """What one rank answered; ``is_of_host``: it looked at host memory and at nothing else."""
+
+    rank: int
+    report: GrowthReport
+    is_of_host: bool
+
+
+def growth_answers(command: dict[str, Any]) -> Iterator[Answer]:
+    """Reports in the receipts of a command."""
     if command["name"] != COMMAND:
         return
+    is_of_host = command["params"].get("host") is True
     for rank, receipt in command["receipts"].items():
         if receipt["state"] == "done" and isinstance(receipt.get("result"), Mapping):
-            yield int(rank), growth_report(receipt["result"], receipt["time_ns"])
+            report = growth_report(receipt["result"], receipt["time_ns"])
+            yield Answer(int(rank), report, is_of_host)
 
 
 def growth_report(answer: Mapping[str, Any], time_ns: int) -> GrowthReport:
@@ -52,7 +62,7 @@ def _reader(kind: Any) -> Read:
     if origin is tuple:
         return partial(_tuple, read=_reader(inner[0]))
     if origin is Mapping:
-        return plain_object
+        return _object
     return _PLAIN[kind]
 
 
@@ -71,23 +81,10 @@ def _dataclass_reader(kind: Any) -> Read:
     return read
 
 
-def plain_object(value: Any) -> dict[str, Any] | None:
-    """An object of numbers, words and lists of words; the rest is left out."""
-    if not is_object(value):
-        return None
-    return {
-        name[:MAX_TEXT]: kept
-        for name, each in list(value.items())[:MAX_ITEMS]
-        if isinstance(name, str) and (kept := _plain(each)) is not None
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (bool, str)):
-        return _bool(value) if isinstance(value, bool) else _text(value)
-    if isinstance(value, (list, tuple)):
-        return list(_tuple(value, _text) or ())
-    return _integer(value)
+def _object(value: Any) -> dict[str, Any] | None:
+    """An object of plain values, whatever they are called."""
+    found: dict[str, Any] | None = plain_value(value) if is_object(value) else None
+    return found
 
 
 def _tuple(value: Any, read: Read) -> tuple[Any, ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -28,6 +28,8 @@ _DEADLINE_S: Final = 600.0
 _LONGEST_WAIT_S: Final = 600.0
 _COUNTED_S: Final = 1800.0
 """Questions of this last time make the next one wait."""
+_MAX_HOST_TIMES: Final = 4
+"""A rank that was asked so often is not asked about its host any more."""
 _MAX_RUNS: Final = 1024
 
 
@@ -97,7 +99,7 @@ class Investigator:
         }
         # A rank that was asked less often may tell more.
         wanted = sorted(
-            (question for question in _wanted(records, questions) if question.rank in able),
+            (one for one in _wanted(records, questions, asked.ranks) if one.rank in able),
             key=lambda question: asked.ranks.get(question.rank, 0),
         )
         if wanted:
@@ -140,7 +142,9 @@ class Investigator:
             )
 
 
-def _wanted(records: Sequence[FindingRecord], questions: Sequence[Question]) -> Iterator[Question]:
+def _wanted(
+    records: Sequence[FindingRecord], questions: Sequence[Question], asked: Mapping[int, int]
+) -> Iterator[Question]:
     """Questions whose answer no other rank has given, then those about growing host memory."""
     understood = {
         rank
@@ -151,4 +155,6 @@ def _wanted(records: Sequence[FindingRecord], questions: Sequence[Question]) -> 
     yield from (question for question in questions if question.rank not in understood)
     for record in records:
         if record.stage == "suspected" and record.kind in _HOST_GROWTH:
-            yield from (Question(rank, record.summary) for rank in record.ranks)
+            for rank in record.ranks:
+                if asked.get(rank, 0) < _MAX_HOST_TIMES:
+                    yield Question(rank, record.summary, {"host": True})

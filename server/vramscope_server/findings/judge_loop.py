@@ -31,6 +31,8 @@ _SHARE: Final = 20.0
 """A run is judged again after so many times what it took: 5 % of a core."""
 _QUIET_S: Final = 30.0
 """A live run is judged again after so long without anything new: forecasts get older."""
+_COMPARING: Final = frozenset({"rank_imbalance"})
+"""Judges that compare ranks: only one server of a run may ask them."""
 _FORGET_S: Final = 60.0
 """What comes late from a run that is over, such as a report, still finds its evidence."""
 
@@ -174,9 +176,10 @@ class JudgeLoop:
         over = _over(state) & run.ranks.keys()
         now_ns = self._clock_ns()
         complete = self._evidence.run_evidence(run_id, state, now_ns)
-        across = self._taking_up.compares_ranks(run_id, run.ranks)
+        is_first = self._taking_up.compares_ranks(run_id, run.ranks)
+        without = frozenset[str]() if is_first else _COMPARING
         try:
-            judgement = await self._thread.call(partial(self._judged, complete, across))
+            judgement = await self._thread.call(partial(self._judged, complete, without))
         except JudgeHangs:
             turns.hung = True
             return
@@ -191,9 +194,9 @@ class JudgeLoop:
                 run_id, state, self._board.open_of(run_id), judgement.questions
             )
 
-    def _judged(self, complete: Callable[[], RunEvidence], across: bool) -> Judgement:
+    def _judged(self, complete: Callable[[], RunEvidence], without: frozenset[str]) -> Judgement:
         """In the thread: everything that takes long."""
-        judgement = self._judging.judge(complete(), across_ranks=across)
+        judgement = self._judging.judge(complete(), without)
         judgement.found = across_ranks(judgement.found)
         return judgement
 

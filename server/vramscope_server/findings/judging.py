@@ -50,6 +50,8 @@ class Judgement:
     """The ranks that there was evidence of."""
     found: list[Found] = field(default_factory=list[Found])
     failures: set[Failure] = field(default_factory=set[Failure])
+    not_asked: frozenset[str] = frozenset()
+    """Judges that another server asks."""
     questions: list[Question] = field(default_factory=list[Question])
     """What a rank could be asked to know more, the most urgent first."""
     took_s: float = 0.0
@@ -78,23 +80,26 @@ class Judging:
         """What is looked for."""
         return list(dict.fromkeys(judge_name(judge) for judge in self._judges))
 
-    def judge(self, run: RunEvidence, *, across_ranks: bool = True) -> Judgement:
+    def judge(self, run: RunEvidence, without: frozenset[str] = frozenset()) -> Judgement:
         """Ask every judge. One that raises is noted, and the others are asked all the same.
 
         Args:
             run: what is known.
-            across_ranks: ask those that compare ranks, too.
+            without: names of judges that are not asked.
         """
         begun_s = time.perf_counter()
-        judgement = Judgement(run.run_id, run.now_ns, frozenset(rank.rank for rank in run.ranks))
+        ranks = frozenset(rank.rank for rank in run.ranks)
+        judgement = Judgement(run.run_id, run.now_ns, ranks, not_asked=without)
         # Numbers of an agent may be anything.
         with np.errstate(all="ignore"):
             for judge in self._judges:
-                if isinstance(judge, RankJudge):
-                    for rank in run.ranks:
-                        self._ask(judgement, judge, rank.rank, partial(judge.judge, rank))
-                elif across_ranks:
+                if judge_name(judge) in without:
+                    continue
+                if isinstance(judge, RunJudge):
                     self._ask(judgement, judge, None, partial(judge.judge, run))
+                    continue
+                for rank in run.ranks:
+                    self._ask(judgement, judge, rank.rank, partial(judge.judge, rank))
             with self._guarded("questions", judgement, None):
                 judgement.questions = self._questions(run)
         judgement.took_s = time.perf_counter() - begun_s

@@ -67,10 +67,13 @@ class Bench:
         ranks: tuple[int, ...] = (0, 1, 2),
         failures: tuple[Failure, ...] = (),
         over: tuple[int, ...] = (),
+        not_asked: tuple[str, ...] = (),
     ) -> None:
         """What one judge says, two seconds after the last time."""
         self.now_ns += 2 * SECOND_NS
-        judgement = Judgement("run-a", self.now_ns, frozenset(ranks))
+        judgement = Judgement(
+            "run-a", self.now_ns, frozenset(ranks), not_asked=frozenset(not_asked)
+        )
         judgement.found = across_ranks([Found("leak", finding) for finding in found])
         judgement.failures = set(failures)
         self.board.judged(judgement, {0: (1, 500)}, frozenset(over))
@@ -221,11 +224,23 @@ async def test_what_is_not_found_three_times_is_over(bench: Bench) -> None:
 
 
 @on_a_bench
+async def test_once_not_found_is_not_over_however_long_nobody_looked(bench: Bench) -> None:
+    bench.judged(LEAK)
+    bench.now_ns += 60 * SECOND_NS
+    bench.judged()
+    bench.judged()
+    assert len(bench.open_ones()) == 1
+    bench.judged()
+    assert bench.open_ones() == []
+
+
+@on_a_bench
 async def test_nobody_looked_nothing_is_over(bench: Bench) -> None:
     bench.judged(LEAK)
     for _ in range(5):
         bench.judged(ranks=(1, 2))
         bench.judged(failures=(Failure("leak", 0),))
+        bench.judged(not_asked=("leak",))
     assert len(bench.open_ones()) == 1
     bench.report(FINDING)  # of nobody that is asked in turn
     for _ in range(5):

@@ -124,7 +124,7 @@ def test_an_answer_of_a_life_before_says_nothing_of_this_one(
     def answer(second: int) -> dict[str, Any]:
         result = {"notes": ["It grows."], "complete": True}
         receipt = {"state": "done", "time_ns": second * SECOND_NS, "result": result}
-        return {"name": "explain_growth", "receipts": {"0": receipt, "7": receipt}}
+        return {"name": "explain_growth", "params": {}, "receipts": {"0": receipt, "7": receipt}}
 
     evidence.take_command("run-a", answer(150))  # nothing was heard of it yet
     send(evidence, 101)

@@ -88,6 +88,19 @@ async def test_a_later_state_is_not_undone_by_one_that_failed(
 
 
 @on_a_store
+async def test_what_was_not_taken_is_tried_again(store: Store, writer: FindingWriter) -> None:
+    async def refuse(_function: Any) -> None:
+        raise StoreError("disk full")
+
+    writer.note(record())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "write", refuse)
+        await writer.write()
+    await writer.write()
+    assert len(await stored(store)) == 1
+
+
+@on_a_store
 async def test_a_store_that_hangs_is_not_waited_for(store: Store, writer: FindingWriter) -> None:
     async def hang(_function: Any) -> None:
         await asyncio.Event().wait()

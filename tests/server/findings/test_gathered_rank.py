@@ -111,6 +111,18 @@ def test_the_newest_answer_that_tells_something_counts() -> None:
     assert read(rank).growth is telling
 
 
+def test_what_grows_on_the_host_is_told_beside_what_grows_on_the_device() -> None:
+    rank = GatheredRank(INFO)
+    host = GrowthReport(5, (1, 2), host_groups=({"type": "graph", "count": 3},))
+    assert rank.take_growth(host, is_of_host=True)
+    assert read(rank).growth == GrowthReport(5, host_groups=host.host_groups)
+    device = GrowthReport(4, (7, 8), notes=("It did not grow.",))
+    assert rank.take_growth(device)
+    assert read(rank).growth == GrowthReport(
+        4, (7, 8), host_groups=host.host_groups, notes=device.notes
+    )
+
+
 def test_ooms_of_a_life_before_are_known_in_the_next() -> None:
     before = GatheredRank(INFO)
     before.take_oom(OomReport("oom-1", 9))

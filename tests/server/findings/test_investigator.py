@@ -124,6 +124,12 @@ def test_growing_host_memory_is_asked_about_after_everything_else(bench: Bench) 
     bench.coordinator.answer()
     bench.now_s += 600
     assert bench.look(records=[host]) == [5, 4]
+    assert bench.coordinator.asked[-1].params == {"host": True}
+    for _ in range(9):
+        bench.coordinator.answer()
+        bench.now_s += 3600
+        bench.look(records=[host])
+    assert bench.coordinator.ranks == [5, 4, 4, 4, 4], "not for ever"
 
 
 def test_a_refusal_waits_like_an_answer(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:

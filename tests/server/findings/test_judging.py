@@ -68,8 +68,9 @@ def test_a_judge_that_fails_is_noted_and_the_others_are_heard(
 
 
 def test_ranks_are_not_compared_where_another_server_does_it() -> None:
-    judgement = Judging(ALL, nothing).judge(RUN, across_ranks=False)
+    judgement = Judging(ALL, nothing).judge(RUN, frozenset({"differs"}))
     assert {each.judge for each in judgement.found} == {"grows", "fails"}
+    assert judgement.not_asked == {"differs"}
 
 
 def test_what_else_is_worth_knowing_is_asked_too_and_may_fail() -> None:
@@ -128,7 +129,7 @@ def test_hostile_numbers_stop_no_judge(caplog: pytest.LogCaptureFixture) -> None
         evidence.take_status("run-a", rank, status)
         told = {"groups": [{"bytes": -1}, 7], "steps": [3, 1, "x"], "garbage": {"bytes": []}}
         receipt = {"state": "done", "result": told, "time_ns": 5}
-        command = {"name": "explain_growth", "receipts": {str(rank): receipt}}
+        command = {"name": "explain_growth", "params": {}, "receipts": {str(rank): receipt}}
         evidence.take_command("run-a", command)
     complete = evidence.run_evidence("run-a", registry.run("run-a"), 1 << 62)
     judgement = Judging(JUDGES).judge(complete())

@@ -94,12 +94,13 @@ def test_it_grows_by_half_a_window_when_the_run_is_twice_as_long() -> None:
 
 def test_what_is_not_known_is_never_the_lowest() -> None:
     kept = history(head=0)
-    floors = [UNKNOWN if number % 4 else 10 + number for number in range(1000)]
-    kept.append(steps(0, floors))
+    floors = [10 + number if number % 4 == 2 else UNKNOWN for number in range(1000)]
+    kept.append(steps(0, floors, [7] * 1000))
     rows = kept.rows(16)
     assert rows.number is not None
-    known = [number for number in rows.number.tolist() if number % 4 == 0]
-    assert len(known) > 100 // 4
+    older = [number for number in rows.number.tolist() if number < 900]
+    # One of each group is known, and the other is the first of those that are equally high.
+    assert [number % 4 for number in older].count(2) == len(older) // 2
 
 
 def test_columns_may_come_and_change_their_type() -> None:
