@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy, Severity
-from vramscope_analysis.diagnosis.host_culprit import explained
+from vramscope_analysis.diagnosis.finding import Finding, Remedy, Severity
+from vramscope_analysis.diagnosis.holder_words import holder_name
+from vramscope_analysis.diagnosis.host_culprit import HostCulprit, explained
 from vramscope_analysis.diagnosis.host_limit import HostLimit, host_limit
 from vramscope_analysis.diagnosis.host_rise import HostRise, host_rise, thinned
 from vramscope_analysis.diagnosis.words import (
@@ -57,21 +58,11 @@ def _of_process(rank: RankEvidence, *, emulated: bool) -> list[Finding]:
         return []
     if _is_recorded(rank, rise):
         return [_recording(rise)]
-    culprit = explained(rank)
+    found = explained(rank)
+    culprit = None if found is None else found.culprit
     limit = host_limit(rank.samples, rise.bytes_per_s)
-    severity: Severity = "warning" if culprit is not None or limit.is_near else "info"
-    pace = _pace(rise)
-    if culprit is None:
-        summary = fitting(
-            f"The process took {size_text(rise.grown_bytes)} more host memory: {pace}."
-        )
-    else:
-        place = place_text(culprit.file, culprit.line)
-        held = f", held by {' '.join(culprit.held_by)}" if culprit.held_by else ""
-        summary = fitting(
-            f"Host memory grows by {pace} at {place}{held}.",
-            f"Host memory grows by {pace} at {place}.",
-        )
+    severity: Severity = "warning" if found is not None or limit.is_near else "info"
+    summary = _sentence(rise, found)
     return [
         Finding(
             KIND,
@@ -80,7 +71,7 @@ def _of_process(rank: RankEvidence, *, emulated: bool) -> list[Finding]:
             _evidence(rise, limit, _OWN),
             0.95 if culprit is not None else 0.6,
             culprits=() if culprit is None else (culprit,),
-            remedies=_remedies(culprit),
+            remedies=_remedies(found),
             detail=f"{_device_words(rank, rise)}{limit.words}",
             subject="" if culprit is None else place_text(culprit.file, culprit.line),
             stage="suspected" if culprit is None else "confirmed",
@@ -89,18 +80,40 @@ def _of_process(rank: RankEvidence, *, emulated: bool) -> list[Finding]:
     ]
 
 
-def _remedies(culprit: Culprit | None) -> tuple[Remedy, ...]:
-    if culprit is None:
-        return ()
-    return (
-        Remedy(
-            "keep numbers in place of tensors",
-            "A tensor that has a history keeps the whole graph that led to it.",
-            culprit.bytes,
-            ".item() waits for the device: once in a while, not in each step",
-            "value.detach()  # or value.item() every n steps",
-        ),
+def _sentence(rise: HostRise, found: HostCulprit | None) -> str:
+    pace = _pace(rise)
+    if found is None:
+        return fitting(f"The process took {size_text(rise.grown_bytes)} more host memory: {pace}.")
+    place = place_text(found.culprit.file, found.culprit.line)
+    name = holder_name(found.culprit.held_by)
+    what = "graph history" if found.is_graph else "tensors"
+    kept = f": {what} kept by {name}" if name else f": {what}"
+    return fitting(
+        f"Host memory grows by {pace} at {place}{kept}.",
+        f"Host memory grows by {pace} at {place}.",
     )
+
+
+def _remedies(found: HostCulprit | None) -> tuple[Remedy, ...]:
+    if found is None:
+        return ()
+    number = Remedy(
+        "keep numbers in place of tensors",
+        "A number holds no graph and no memory of a tensor.",
+        found.culprit.bytes,
+        ".item() waits for the device: once in a while, not in each step",
+        "value.item()  # every n steps",
+    )
+    if not found.is_graph:
+        return (number,)
+    detach = Remedy(
+        "detach what is kept from its graph",
+        "A tensor with a history keeps the whole graph that led to it, on the host.",
+        None,
+        "",
+        "value.detach()",
+    )
+    return (detach, number)
 
 
 def _of_workers(rank: RankEvidence) -> list[Finding]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vramscope_analysis.diagnosis.host_culprit import explained
+from vramscope_analysis.diagnosis.host_culprit import HostCulprit, explained
 from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport, Holder
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
@@ -19,8 +19,13 @@ GROUP: dict[str, Any] = {
 }
 
 
-def of(*groups: Any, **more: Any) -> Any:
+def found(*groups: Any, **more: Any) -> HostCulprit | None:
     return explained(RankEvidence(0, growth=GrowthReport(host_groups=tuple(groups), **more)))
+
+
+def of(*groups: Any, **more: Any) -> Any:
+    told = found(*groups, **more)
+    return None if told is None else told.culprit
 
 
 def test_a_group_of_host_memory_with_its_holder() -> None:
@@ -54,3 +59,20 @@ def test_odd_values_are_left_out() -> None:
     culprit = of(odd)
     assert (culprit.line, culprit.bytes, culprit.tensors, culprit.held_by) == (0, None, (), ())
     assert explained(RankEvidence(0)) is None
+
+
+def test_the_line_that_stores_it_goes_before_the_one_where_its_holder_lives() -> None:
+    stored = {"file": "/job/train.py", "line": 40, "function": "main"}
+    holder = {**GROUP["holders"][0], "stored_at": stored, "is_growing": True}
+    assert of({**GROUP, "holders": [holder]}).line == 40
+    assert of({**GROUP, "holders": [{**holder, "is_growing": False}]}) is None
+
+
+def test_a_graph_is_the_larger_part_of_tensors_that_are_kept_with_it() -> None:
+    graph: dict[str, Any] = {**GROUP, "type": "autograd graph", "bytes": None, "tensors": []}
+    both = found(GROUP, graph)
+    assert both is not None
+    assert (both.is_graph, both.culprit.bytes) == (True, None)
+    alone = found(GROUP)
+    assert alone is not None
+    assert not alone.is_graph

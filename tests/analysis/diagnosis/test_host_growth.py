@@ -49,8 +49,16 @@ def test_with_the_line_that_keeps_it_it_is_confirmed() -> None:
         "warning",
         "train.py:12",
     )
-    assert finding.summary.endswith("MiB per step at train.py:12, held by Log.rows.")
+    assert finding.summary.endswith("MiB per step at train.py:12: tensors kept by Log.rows.")
     assert "waits for the device" in finding.remedies[0].cost
+
+
+def test_a_graph_that_grows_is_said_to_be_one() -> None:
+    holder = {"chain": ["total", "grad_fn"], "frame": {"file": "train.py", "line": 30}}
+    growth = GrowthReport(host_groups=({"type": "autograd graph", "holders": [holder]},))
+    (finding,) = host_growth(replace(job(anonymous_bytes=RISING), growth=growth))
+    assert finding.summary.endswith("at train.py:30: graph history kept by total.")
+    assert finding.remedies[0].fix == "value.detach()"
 
 
 def test_the_end_of_the_hosts_memory_makes_it_urgent() -> None:
