@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _STDIN: Final = "-"
 _PEEKED_BYTES: Final = 64
-_MOST_EVENTS: Final = 400_000
-"""A longer recording is not replayed under other settings: that would take minutes."""
 
 
 def findings_of_file(
@@ -96,7 +94,7 @@ def _of_snapshot(
         memory = RecordedMemory.of(snapshot, device)
     except ValueError as error:
         raise Problem(f"{name}: {error}") from None
-    return _ooms(memory, bar)
+    return _judged(memory, bar)
 
 
 def _snapshot(source: str | BinaryIO, bar: ProgressBar) -> Snapshot:
@@ -108,25 +106,34 @@ def _snapshot(source: str | BinaryIO, bar: ProgressBar) -> Snapshot:
         raise Problem(str(error)) from None
 
 
-def _ooms(memory: RecordedMemory, bar: ProgressBar) -> list[Finding]:
-    """The times out of memory that the recording shows; settings are tried only for these."""
+def _judged(memory: RecordedMemory, bar: ProgressBar) -> list[Finding]:
+    """The times out of memory that the recording shows, and all else; settings are tried once."""
     from vramscope_analysis.diagnosis.oom import oom
     from vramscope_analysis.diagnosis.oom_snapshot import oom_reports_of
-    from vramscope_analysis.diagnosis.settings_advice import trials_of
+    from vramscope_analysis.diagnosis.snapshot_verdict import diagnose_snapshot
     from vramscope_analysis.evidence.run_evidence import RankEvidence
+
+    trials = _trials(memory, bar)
+    reports = tuple(oom_reports_of(memory))
+    return [
+        *oom(RankEvidence(0, ooms=reports, trials=trials)),
+        *diagnose_snapshot(memory, trials=trials),
+    ]
+
+
+def _trials(memory: RecordedMemory, bar: ProgressBar) -> tuple[SettingsTrial, ...]:
+    """What a replay under other settings says; nothing where that cannot be, or takes minutes."""
+    from vramscope_analysis.diagnosis.settings_advice import trials_of
+    from vramscope_analysis.diagnosis.snapshot_verdict import MOST_REPLAYED
     from vramscope_analysis.replay import Recording, advise
 
-    reports = oom_reports_of(memory)
-    if not reports:
-        return []
-    trials: tuple[SettingsTrial, ...] = ()
-    if memory.entries <= _MOST_EVENTS:
-        try:
-            recording = Recording.from_snapshot(memory.snapshot, memory.device)
-            trials = trials_of(advise(recording, progress=bar.stage("trying settings")))
-        except ValueError:
-            trials = ()  # of no use to a replay
-    return oom(RankEvidence(0, ooms=tuple(reports), trials=trials))
+    if not memory.has_history or memory.entries > MOST_REPLAYED:
+        return ()
+    try:
+        recording = Recording.from_snapshot(memory.snapshot, memory.device)
+        return trials_of(advise(recording, progress=bar.stage("trying settings")))
+    except ValueError:  # of no use to a replay
+        return ()
 
 
 def _sorted(findings: list[Finding]) -> list[dict[str, Any]]:

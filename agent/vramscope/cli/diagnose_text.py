@@ -50,7 +50,7 @@ def _finding(finding: dict[str, Any]) -> str:
     lines = _entry(str(finding["severity"]).upper(), str(finding["summary"]))
     about = [_ranks(finding.get("ranks") or []), str(finding.get("detail") or "")]
     if finding.get("stage") == "suspected":
-        about.insert(0, "Suspected; it is being made sure of.")
+        about.insert(0, "Suspected, not yet sure.")
     lines += _entry("", " ".join(word for word in about if word))
     for culprit in (finding.get("culprits") or [])[:_MOST_CULPRITS]:
         lines += _entry("line" if culprit.get("line") else "holder", _culprit(culprit))

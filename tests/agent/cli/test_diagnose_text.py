@@ -79,7 +79,7 @@ def test_what_is_suspected_says_so_and_many_ranks_are_cut() -> None:
     suspected = {**FINDING, "stage": "suspected", "ranks": list(range(12))}
     shown = text(suspected)
     words = " ".join(shown.split())
-    assert "Suspected; it is being made sure of. Ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 more." in words
+    assert "Suspected, not yet sure. Ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 more." in words
 
 
 def test_a_holder_without_a_line_is_no_line() -> None:
