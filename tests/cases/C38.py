@@ -48,7 +48,7 @@ def main(control: bool) -> None:
             peak = torch.cuda.max_memory_reserved()
             torch.cuda.set_per_process_memory_fraction(1.3 * peak / total)
         if step == 100:
-            results += evaluate(model)
+            results += evaluate(model)  # culprit
             if control:
                 torch.cuda.empty_cache()
         time.sleep(0.015)
