@@ -50,7 +50,10 @@ def oom(scenario: Scenario, **more: Any) -> dict[str, Any]:
         "166 MiB.",
         "severity": "critical",
     } | more
-    report = {**report_of(scenario, time_ns), **{key: row[key] for key in ("part", "source")}}
+    report = {
+        **report_of(scenario, time_ns),
+        **{key: row[key] for key in ("part", "source", "message")},
+    }
     return row | {
         "siblings": [],
         "report": report,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { askingFrame, oomMarkdown, oomVerdict, outcomeText } from "../../vramscope_frontend/js/oom/oom-words.js";
+import { askingFrame, byLine, oomMarkdown, oomVerdict, outcomeText } from "../../vramscope_frontend/js/oom/oom-words.js";
 import { made } from "../findings/made-finding.js";
 import { madeAnswer } from "./made-report.js";
 
@@ -24,6 +24,11 @@ test("who asked is a line of the program, not of a library", () => {
   assert.equal(askingFrame(frames)?.line, 30);
   assert.equal(askingFrame(frames.slice(0, 1))?.line, 1);
   assert.equal(askingFrame([]), null);
+});
+
+test("stacks of one line are one row", () => {
+  const row = { file: "a.py", line: 3, function: "f", bytes: 5, count: 1 };
+  assert.deepEqual(byLine([row, { ...row, line: 4, bytes: 7 }, { ...row, bytes: 6, count: 2 }]).map((one) => [one.line, one.bytes, one.count]), [[3, 11, 3], [4, 7, 1]]);
 });
 
 test("Markdown holds the account, the remedies and the words of PyTorch", () => {

@@ -59,6 +59,21 @@ export function askingFrame(frames) {
 }
 
 /**
+ * Live memory by the line of the program; stacks that differ below it are one.
+ * @param {import("./messages.js").HeldByStack[]} rows
+ */
+export function byLine(rows) {
+  /** @type {Map<string, import("./messages.js").HeldByStack>} */
+  const lines = new Map();
+  for (const row of rows) {
+    const key = `${row.file}:${row.line}:${row.function ?? ""}`;
+    const had = lines.get(key);
+    lines.set(key, had ? { ...had, bytes: had.bytes + row.bytes, count: had.count + row.count } : row);
+  }
+  return [...lines.values()].sort((a, b) => b.bytes - a.bytes);
+}
+
+/**
  * The whole report as Markdown, for an issue or a chat.
  * @param {OomAnswer} answer
  * @param {{run: string, world_size: number, address: string}} seen
@@ -76,7 +91,7 @@ export function oomMarkdown(answer, { run, world_size, address }) {
     lines.push("", `| of ${sizeText(account.limit_bytes)} | |`, "|---|---:|", ...account.parts.map((part) => `| ${part.name} | ${sizeText(part.bytes)} |`), `| asked for | ${askedText(account)} |`);
   }
   if (finding?.remedies.length) lines.push("", "**What would have helped**", "", ...finding.remedies.flatMap((remedy, i) => [`${i + 1}. ${capital(remedy.action)}. ${remedyText(remedy)}`, ...(remedy.fix ? ["", `       ${remedy.fix}`, ""] : [])]));
-  if (report.by_stack?.length) lines.push("", "**Who held it**", "", ...report.by_stack.slice(0, 10).map((row) => `- ${sizeText(row.bytes)} in ${count(row.count)} blocks: \`${placeText(row) || "no Python stack"}\` ${row.function ?? ""}`));
+  if (report.by_stack?.length) lines.push("", "**Who held it**", "", ...byLine(report.by_stack).slice(0, 10).map((row) => `- ${sizeText(row.bytes)} in ${count(row.count)} blocks: \`${placeText(row) || "no Python stack"}\` ${row.function ?? ""}`));
   if (raised) lines.push("", "**Who asked**", "", "```", ...raised.frames.slice(0, 12).map((frame) => `${frame.file}:${frame.line} ${frame.function ?? ""}`), "```");
   if (report.message) lines.push("", "```", report.message, "```");
   return `${[...lines, "", address].join("\n")}\n`;

@@ -9,6 +9,15 @@ import { MuteDialog } from "./mute-dialog.js";
 /** @typedef {import("./run-page.js").RunPage} RunPage */
 
 /**
+ * What the top of the page says of the finding that makes its sentence.
+ * @param {import("../verdict.js").Verdict | null} verdict
+ */
+function saidOf(verdict) {
+  const second = verdict?.second ?? "";
+  return [verdict?.sentence, second.includes("Also: ") ? "" : second].filter(Boolean).join("\n");
+}
+
+/**
  * @param {RunPage} page
  * @param {((finding: Finding) => void) | null} onEvidence
  * @returns {{does: import("./finding-card.js").CardDoes, seen: () => import("./finding-card.js").CardSeen}}
@@ -40,7 +49,7 @@ export function cardsOf(page, onEvidence) {
         world_size: run.world_size,
         emulated: run.emulated,
         now_ns,
-        said: onEvidence ? `${page.verdict?.sentence ?? ""}\n${page.verdict?.second ?? ""}` : "",
+        said: onEvidence ? saidOf(page.verdict) : "",
         as_of_ns: isStale ? run.last_seen_ns : null,
         muteReason: app.link.state !== "open" ? "This page is not connected to its server." : app.scopes.includes("control") ? null : "You may look but not act: your token has no control right.",
         reasonOf: (command) => page.actions.reasonOf(command, run, app.link, app.scopes),

@@ -15,5 +15,5 @@ export function showHappenings(body, all, most) {
   fillWhenChanged(body, JSON.stringify(shown.map((one) => [one.time_ns, one.kind, one.text])), () =>
     shown.length === 0
       ? [el("p", { class: "empty-line" }, "Nothing has happened yet: attaching, exceptions, marks and commands are listed here.")]
-      : [el("ul", { class: "events" }, ...shown.map((one) => el("li", { title: clockWithUtc(one.time_ns) }, el("span", { class: "step" }, known(one.step) ? count(one.step) : clock(one.time_ns).slice(0, 5)), el("span", { class: one.kind === "exception" || one.kind === "oom" ? "glyph crit" : "glyph", "aria-hidden": "true" }, one.glyph), el("span", { class: "text" }, one.text))))]);
+      : [el("ul", { class: "events" }, ...shown.map((one) => el("li", { title: clockWithUtc(one.time_ns) }, el("span", { class: "step" }, known(one.step) ? count(one.step) : clock(one.time_ns).slice(0, 5)), el("span", { class: one.kind === "exception" || one.kind === "oom" ? "glyph crit" : "glyph", "aria-hidden": "true" }, one.glyph), el("span", { class: "text", title: one.text }, one.text))))]);
 }

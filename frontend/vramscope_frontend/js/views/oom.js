@@ -6,7 +6,7 @@ import { commandEntry } from "../commands/catalogue.js";
 import { copyFrom, el, fill, fillWhenChanged } from "../dom.js";
 import { capital, placeText, remedyText } from "../findings/card-words.js";
 import { clock, count, inUnit, known, percent, plural, sizeText, tableUnit } from "../format.js";
-import { isAsked, oomMarkdown, oomVerdict, outcomeText } from "../oom/oom-words.js";
+import { byLine, isAsked, oomMarkdown, oomVerdict, outcomeText } from "../oom/oom-words.js";
 import { wayThere } from "../oom/way-there.js";
 import { whereItWent } from "../oom/where-it-went.js";
 import { WhereBar } from "./oom-bar.js";
@@ -89,7 +89,7 @@ export class OomPage {
     this.wherePanel.hidden = account === null;
     if (account) {
       fill(/** @type {Element} */ (this.wherePanel.querySelector("h2")), `Where the ${sizeText(account.limit_bytes, 2)} went`);
-      fill(this.whereContext, [account.isOwnLimit ? `limit of the process · device ${sizeText(report.device_total_bytes)}` : (report.device_name ?? ""), report.emulated && "emulated"].filter(Boolean).join(" · "));
+      fill(this.whereContext, [...new Set([account.isOwnLimit ? `limit of the process · device ${sizeText(report.device_total_bytes)}` : (report.device_name ?? ""), report.emulated && "emulated"])].filter(Boolean).join(" · "));
       this.bar.show(account);
     }
     const way = wayThere(report);
@@ -149,7 +149,7 @@ export class OomPage {
 
   /** @param {OomReport} report */
   showHeld(report) {
-    const stacks = (report.by_stack ?? []).slice(0, MOST_ROWS);
+    const stacks = byLine(report.by_stack ?? []).slice(0, MOST_ROWS);
     const tensors = (report.largest ?? []).slice(0, MOST_ROWS);
     const allocated = report.counters?.["allocated_bytes.all.current"];
     if (stacks.length) {
@@ -191,10 +191,10 @@ function stateParts(answer) {
   const facts = [
     ["When", `${clock(answer.time_ns)}${known(answer.step) ? `, step ${count(answer.step)}` : ""}${answer.part ? `, in the ${answer.part}` : ""}${answer.phase ? ` (${answer.phase})` : ""}`],
     ["What came of it", outcomeText(answer)],
-    ["Asked for", known(report.request_bytes) ? `${sizeText(report.request_bytes)}${known(report.segment_bytes) ? `; ${sizeText(report.segment_bytes)} of the driver` : ""}` : "not known"],
+    ["Asked for", [known(report.request_bytes) && sizeText(report.request_bytes), known(report.segment_bytes) && `${sizeText(report.segment_bytes)} of the driver`].filter(Boolean).join("; ") || "not known"],
     ["Free on the device", sizeText(report.device_free_bytes)],
     ["Settings", report.settings === null || report.settings === undefined ? "not known" : report.settings || "none: PyTorch's defaults"],
-    ["Waits for Python's collector", known(report.garbage_bytes) ? sizeText(report.garbage_bytes) : "not looked for"],
+    ["Waits for Python's collector", known(report.garbage_bytes) ? (report.garbage_bytes > 0 ? sizeText(report.garbage_bytes) : "nothing") : "not looked for"],
     ...((answer.skipped ?? 0) > 0 ? [["Before this one", `${plural(answer.skipped ?? 0, "more time", "more times")} out of memory, without a report of its own`]] : []),
     ...(report.complete === false ? [["Complete", "no: the process was gone before all of it was written"]] : []),
     ...(report.notes?.length ? [["Missing", report.notes.join("; ")]] : []),
