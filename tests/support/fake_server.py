@@ -27,6 +27,7 @@ from vramscope_protocol.messages import (
     FieldTable,
     Goodbye,
     Lost,
+    OomBegin,
     Register,
     SnapshotAck,
     SnapshotBegin,
@@ -256,7 +257,7 @@ class FakeServer:
     def _answer_snapshot(
         self, connection: ServerConnection, session: ServerSession, message: AgentMessage
     ) -> None:
-        if isinstance(message, SnapshotBegin):
+        if isinstance(message, (SnapshotBegin, OomBegin)):
             connection.send(session.snapshot_ack(SnapshotAck(message.id, 0)))
         elif isinstance(message, SnapshotChunk):
             ack = SnapshotAck(message.id, message.offset + len(message.data))

@@ -19,9 +19,15 @@ SOURCE_ROOTS = ("protocol", "agent", "analysis", "server", "frontend")
 T = TypeVar("T")
 
 
+_SPOOL = "VRAMSCOPE_SPOOL_DIR"
+"""The tests' own, so that their jobs leave nothing among what real jobs have left."""
+
+
 def child_environment(**extra: str) -> dict[str, str]:
     """Environment in which a child finds the source roots and none of our own settings."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("VRAMSCOPE_")}
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith("VRAMSCOPE_") or k == _SPOOL
+    }
     roots = [str(REPOSITORY / root) for root in SOURCE_ROOTS]
     environment["PYTHONPATH"] = os.pathsep.join([*roots, environment.get("PYTHONPATH", "")])
     environment["PYTHONUNBUFFERED"] = "1"

@@ -14,11 +14,13 @@ SCRIPT = REPOSITORY / "examples/train_ddp.py"
 
 @contextmanager
 def torchrun(
-    api: Api, run: str, steps: int, options: Sequence[str] = ()
+    api: Api, run: str, steps: int, options: Sequence[str] = (), script: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[str]]:
-    """Two ranks that train for ``steps`` steps; the workers end with the launcher."""
+    """Two ranks that train for ``steps`` steps, or run a script of their own with its arguments;
+    the workers end with the launcher."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    watched = [sys.executable, "-m", "vramscope", "run", *options, str(SCRIPT), str(steps)]
+    watched = [sys.executable, "-m", "vramscope", "run", *options]
+    watched += script or [str(SCRIPT), str(steps)]
     process = subprocess.Popen(
         [sys.executable, *launcher, "--no-python", *watched],
         env=child_environment(
