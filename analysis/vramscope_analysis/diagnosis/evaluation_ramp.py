@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vramscope_analysis.diagnosis.floors import ALLOCATED, Floors
 from vramscope_analysis.diagnosis.trend import kept_level
@@ -20,7 +19,7 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence, Stretch
 
 LEAST_SAMPLES: Final = 6
 MANY_SAMPLES: Final = 12
-"""With so many in it a single ramp is enough; else it takes two."""
+"""With so many in it a single ramp of a phase is enough; else it takes two."""
 LEAST_RAMP_BYTES: Final = 16 * MIB
 _PARTS: Final = 4
 _EVEN: Final = 0.3
@@ -31,6 +30,7 @@ _TOP_AFTER: Final = 0.5
 _BACK: Final = 0.2
 _LONG: Final = 5.0
 """A step that takes so many times as long as usual has something else in it."""
+_MORE: Final = 1.5
 _MOST_STRETCHES: Final = 32
 
 
@@ -74,7 +74,7 @@ def evaluation_ramp(rank: RankEvidence, floors: Floors) -> EvaluationRamp | None
         if ramp is not None:
             ramps.append((ramp, float(allocated[inside].max()), int(floors.step[row]), name))
             most = max(most, inside.stop - inside.start)
-    if len(ramps) < 2 and most < MANY_SAMPLES:
+    if len(ramps) < 2 and (most < MANY_SAMPLES or not ramps[-1:] or not ramps[-1][3]):
         return None
     return EvaluationRamp(
         max(ramp[0] for ramp in ramps),
@@ -87,7 +87,7 @@ def evaluation_ramp(rank: RankEvidence, floors: Floors) -> EvaluationRamp | None
 def _stretches(stretches: tuple[Stretch, ...], floors: Floors) -> list[tuple[int, int, int, str]]:
     """Rows of steps with an evaluation in them, and from when until when it may have been."""
     found: dict[int, tuple[int, int, int, str]] = {}
-    for row in _long_rows(floors.time_ns):
+    for row in _long_rows(floors):
         found[row] = (row, int(floors.time_ns[row - 1]), int(floors.time_ns[row]), "")
     for stretch in stretches[-_MOST_STRETCHES:]:
         if stretch.end_ns is None or stretch.name in ("train", "data_wait", "checkpoint"):
@@ -98,9 +98,13 @@ def _stretches(stretches: tuple[Stretch, ...], floors: Floors) -> list[tuple[int
     return sorted(found.values())[-_MOST_STRETCHES:]
 
 
-def _long_rows(time_ns: NDArray[np.int64]) -> list[int]:
-    took = np.diff(time_ns)
-    return [int(row) + 1 for row in np.flatnonzero(took > _LONG * np.median(took))]
+def _long_rows(floors: Floors) -> list[int]:
+    """Steps that took much longer, and allocated more: not those that the machine held up."""
+    if floors.volume is None:
+        return []
+    took = np.diff(floors.time_ns)
+    is_more = floors.volume[1:] > _MORE * np.median(floors.volume)
+    return [int(row) + 1 for row in np.flatnonzero((took > _LONG * np.median(took)) & is_more)]
 
 
 def _ramp(values: Numbers, floors: Floors, row: int) -> float | None:

@@ -18,7 +18,12 @@ TOP = 300 * MIB
 
 
 def evaluated(
-    shape: str = "ramp", *, keeps: int = 0, samples: int = 20, named: bool = False
+    shape: str = "ramp",
+    *,
+    keeps: int = 0,
+    samples: int = 20,
+    named: bool = False,
+    volume: int = 900 * MIB,
 ) -> RankEvidence:
     """Every 50 steps there is one that takes two seconds longer, with samples in it."""
     took = np.full(EVERY * COUNT + 10, STEP_NS, np.int64)
@@ -35,8 +40,10 @@ def evaluated(
         Stretch("eval", int(time_ns[row - 1]), int(time_ns[row]) - STEP_NS // 2, row)
         for row in range(EVERY, len(took), EVERY)
     )
+    volumes = np.where(took > STEP_NS, volume, 300 * MIB)
     rank = rank_of(
         floor,
+        columns={"step.allocated_volume_bytes": volumes},
         samples=Rows(np.array(at_ns), {"allocated_bytes.all.current": allocated_of(allocated)}),
     )
     rows = replace(rank.steps, time_ns=time_ns)
@@ -86,10 +93,16 @@ def test_a_few_samples_say_nothing() -> None:
     assert ramp(replace(evaluated(), samples=Rows(np.zeros(0, np.int64)))) is None
 
 
+def test_a_step_that_the_machine_held_up_is_no_evaluation() -> None:
+    assert ramp(evaluated(volume=310 * MIB)) is None
+    assert ramp(evaluated(volume=310 * MIB, named=True)) is not None
+
+
 def test_a_single_evaluation_needs_many_samples() -> None:
-    def first(samples: int) -> EvaluationRamp | None:
-        rank = evaluated(samples=samples)
+    def first(samples: int, *, named: bool = True) -> EvaluationRamp | None:
+        rank = evaluated(samples=samples, named=named)
         return ramp(replace(rank, steps=rank.steps.before(60)))
 
     assert first(8) is None
     assert first(20) is not None
+    assert first(20, named=False) is None  # and to be known as one
