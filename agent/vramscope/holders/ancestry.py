@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final
 
-from vramscope.holders.classes import class_of
+from vramscope.holders.classes import OwnClasses, class_of
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.time_box import TimeBox
 
@@ -43,6 +43,7 @@ class Ancestry:
         self._is_anchor = is_anchor
         self._box = TimeBox(limit_s)
         self._ours = set(ours)
+        self._own_classes = OwnClasses()
         self.objects: dict[int, Any] = {}
         """By id; the only container of ours that refers to them between two questions."""
         self.parents: dict[int, list[int]] = {}
@@ -119,7 +120,7 @@ class Ancestry:
         further: list[int] = []
         try:
             for parent in found:
-                if parent is found or id(parent) in self._ours or _is_ours(parent):
+                if parent is found or id(parent) in self._ours or self._is_ours(parent):
                     continue
                 children = {id(each) for each in gc.get_referents(parent)} & wanted
                 for child in children:
@@ -135,6 +136,11 @@ class Ancestry:
         finally:
             found.clear()
         return further
+
+    def _is_ours(self, value: Any) -> bool:
+        if class_of(value) is FrameType:
+            return owner_of(value.f_code.co_filename) is Owner.OWN
+        return self._own_classes.has(value)
 
     def _tell_alive(self) -> None:
         """Follow the collector: what is referred to from elsewhere is alive, and what it holds."""
@@ -203,12 +209,3 @@ def _is_rooted(value: Any) -> bool:
     if issubclass(kind, (type, ModuleType, CodeType)):
         return True
     return kind is dict and "__name__" in value and "__loader__" in value and "__spec__" in value
-
-
-def _is_ours(value: Any) -> bool:
-    """Whether it is the agent's."""
-    kind = class_of(value)
-    if kind is FrameType:
-        return owner_of(value.f_code.co_filename) is Owner.OWN
-    module = kind.__dict__.get("__module__")
-    return class_of(module) is str and module.partition(".")[0] == "vramscope"

@@ -7,6 +7,8 @@ from typing import Any, Final, cast
 PLAIN_DICT: Final[Any] = dict
 """Its methods, called on an instance of a class that has others of these names."""
 
+_DEMO: Final = "vramscope.demo."
+
 
 def class_of(value: object) -> Any:
     """Never ``__class__``: a proxy answers with that of another object."""
@@ -25,3 +27,25 @@ def attributes_of(value: object) -> dict[str, Any]:
     except AttributeError:
         return {}
     return cast("dict[str, Any]", attributes) if type(attributes) is dict else {}
+
+
+class OwnClasses:
+    """Knows which classes are the agent's: what its objects hold is nobody's business.
+
+    A job has some of them in its variables: what ``vramscope.attach()`` returned.
+    """
+
+    def __init__(self) -> None:
+        # By id: a class may refuse to be hashed. It is held, so that the id stays its.
+        self._known: dict[int, tuple[bool, Any]] = {}
+
+    def has(self, value: object) -> bool:
+        """Whether an object is of such a class."""
+        kind = class_of(value)
+        known = self._known.get(id(kind))
+        if known is None:
+            module = kind.__dict__.get("__module__")
+            name = module if class_of(module) is str else ""
+            is_own = name.partition(".")[0] == "vramscope" and not name.startswith(_DEMO)
+            known = self._known[id(kind)] = (is_own, kind)
+        return known[0]

@@ -25,7 +25,7 @@ class TensorClasses:
         self._known: dict[int, tuple[bool, Any]] = {}
 
     def is_plain(self, value: object) -> bool:
-        """Whether an object is a dense tensor that is no wrapper around others."""
+        """Whether an object is a dense tensor that is no wrapper around others; in ``looking``."""
         kind: Any = type(value)
         if not self.has_storage(kind):
             return False

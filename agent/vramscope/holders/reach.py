@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from vramscope.holders.classes import PLAIN_DICT, class_of
+from vramscope.holders.classes import PLAIN_DICT, OwnClasses, class_of
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.frame_locals import is_function, live_frames, locals_of
 from vramscope.holders.holder import SourceLine
@@ -68,6 +68,7 @@ class Reach:
         self._wanted: set[int] = set()
         self._is_wanted: Callable[[Any], bool] = _nothing
         self._module_dicts: set[int] = set()
+        self._own_classes = OwnClasses()
 
     def search(self, is_wanted: Callable[[Any], bool]) -> None:
         """Reach as much as the limits allow.
@@ -171,6 +172,8 @@ class Reach:
         key = id(value)
         known = self.number_of.get(key)
         if known is None:
+            if self._own_classes.has(value):
+                return
             number = self.number_of[key] = len(self.objects)
             self.objects.append(value)
             self.parents.append(parent)

@@ -142,8 +142,8 @@ def _sets(statement: ast.stmt, target: StoreTarget) -> bool:
 
 def _assignments(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
     if isinstance(statement, ast.Assign):
-        for place in _flat(statement.targets):
-            yield place, statement.value
+        for place in statement.targets:
+            yield from _pairs(place, statement.value)
     elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
         yield statement.target, statement.value
 
@@ -181,12 +181,16 @@ def _without_keys(node: ast.expr) -> ast.expr:
             return node
 
 
-def _flat(places: Iterable[ast.expr]) -> Iterator[ast.expr]:
-    for place in places:
-        if isinstance(place, (ast.Tuple, ast.List)):
-            yield from _flat(place.elts)
-        else:
-            yield place
+def _pairs(place: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each place with what it gets, as far as ``a, b = x, y`` says it."""
+    if not isinstance(place, (ast.Tuple, ast.List)):
+        yield place, value
+        return
+    values: list[ast.expr] = [value] * len(place.elts)
+    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(place.elts):
+        values = value.elts
+    for each, its_value in zip(place.elts, values, strict=True):
+        yield from _pairs(each, its_value)
 
 
 def _is_target(node: ast.AST, target: StoreTarget) -> bool:
