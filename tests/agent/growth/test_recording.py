@@ -1,0 +1,57 @@
+"""Stacks are recorded for as long as they are wanted, and never over somebody else's recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.history_rig import HistoryRig
+from vramscope.growth.recording import StackRecording
+from vramscope_protocol.commands import HistoryParams
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[HistoryRig]:
+    rig = HistoryRig(tmp_path)
+    yield rig
+    rig.history.close(5.0)
+    rig.history.remove_folder()
+
+
+def test_stacks_of_live_blocks_and_nothing_more(rig: HistoryRig) -> None:
+    recording = StackRecording(rig.history)
+    recording.start("asked")
+    ((_, mode, stacks, _),) = rig.pytorch.calls
+    assert (mode, stacks) == ("state", True)
+    assert (recording.note, recording.why_ended) == ("", "")
+    recording.stop()
+    assert not rig.pytorch.recording
+    assert rig.history.window is None
+    recording.stop()  # a second time does nothing
+
+
+def test_a_recording_of_the_job_is_left_alone(rig: HistoryRig) -> None:
+    rig.pytorch.recording = True
+    recording = StackRecording(rig.history)
+    recording.start("asked")
+    assert "another recording" in recording.note
+    recording.stop()
+    assert rig.pytorch.recording
+    assert rig.pytorch.calls == []
+
+
+def test_one_of_a_command_goes_on(rig: HistoryRig) -> None:
+    window = rig.history.start(HistoryParams(), "command", "first")
+    recording = StackRecording(rig.history)
+    recording.start("asked")
+    recording.stop()
+    assert rig.history.window is window
+
+
+def test_it_is_told_when_it_was_ended(rig: HistoryRig) -> None:
+    recording = StackRecording(rig.history)
+    recording.start("asked")
+    rig.history.stop("history_stop came first")
+    assert recording.why_ended == "history_stop came first"
