@@ -13,8 +13,8 @@ from typing import Any, Final
 from vramscope_analysis.diagnosis.finding import Culprit, Finding, Severity
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import Cause, causes_of, held_by
-from vramscope_analysis.diagnosis.oom_remedies import remedies_of
-from vramscope_analysis.diagnosis.oom_words import detail_of, summary_of
+from vramscope_analysis.diagnosis.oom_remedies import growth_verdict, remedies_of
+from vramscope_analysis.diagnosis.oom_words import detail_of, facts_of, summary_of, title_of
 from vramscope_analysis.diagnosis.settings_advice import refuted
 from vramscope_analysis.diagnosis.words import count_text, size_text
 from vramscope_analysis.evidence.oom_report import OomReport
@@ -103,22 +103,9 @@ def _culprits(case: OomCase, cause: Cause) -> tuple[Culprit, ...]:
     if cause.name in ("retained_exception", "garbage"):
         kind = "exception" if cause.name == "retained_exception" else "garbage"
         culprits += [_holder(t) for t in held_by(case.report.largest, kind)]
-    growth = None if case.rank is None else case.rank.growth
-    if cause.name == "growth" and growth is not None:
-        for group in growth.groups[:3]:
-            if group.stack:
-                frame = group.stack[0]
-                held = group.holders[0].chain if group.holders else ()
-                culprits.append(
-                    Culprit(
-                        frame.file,
-                        frame.line,
-                        frame.function,
-                        group.bytes,
-                        tensors=group.tensors,
-                        held_by=held,
-                    )
-                )
+    verdict = growth_verdict(case) if cause.name == "growth" else None
+    if verdict is not None:
+        culprits += verdict.culprits
     if cause.name == "fragmentation":
         culprits += _lasting(case)
     if case.place is not None:
@@ -172,7 +159,7 @@ def _lasting(case: OomCase) -> list[Culprit]:
 
 def _holder(tensor: Any) -> Culprit:
     holder = tensor.get("holder") or {}
-    frame = holder.get("frame") or {}
+    frame = holder.get("stored_at") or holder.get("frame") or {}
     held = tensor.get("held_by") or holder.get("chain") or []
     size = tensor.get("bytes")
     return Culprit(
@@ -191,6 +178,8 @@ def _evidence(case: OomCase, causes: list[Cause]) -> dict[str, Any]:
     return {
         "report": case.report.id,
         "cause": causes[0].name,
+        "title": title_of(causes[0]),
+        "facts": facts_of(case, causes[0]),
         "causes": [
             {"name": c.name, "confidence": c.confidence, "bytes": c.bytes, "who": c.who}
             for c in causes

@@ -17,6 +17,8 @@ _SEARCHES: Final = {
     "ultralytics/utils/autobatch.py",
 }
 """Files whose frames mean that somebody tries batch sizes until one fits."""
+_TOP: Final = "<module>"
+"""Function of a line that is in none."""
 _PINNING: Final = ("pin_memory",)
 _MOVING: Final = {"to", "cuda", "convert", "_apply"}
 
@@ -40,7 +42,7 @@ class Place:
     @property
     def text(self) -> str:
         """``train.py:30 gpt_step › cross_entropy``."""
-        name = f"{place_text(self.file, self.line)} {self.function}".strip()
+        name = f"{self.short} {self.function}".strip() if self.function != _TOP else self.short
         return f"{name} › {self.called}" if self.called else name
 
     @property

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from vramscope_analysis.diagnosis.finding import Remedy
+from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict, verdict_of
+from vramscope_analysis.diagnosis.holder_words import remedies_of as growth_remedies
 from vramscope_analysis.diagnosis.oom_batch import batch_remedies
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import Cause, held_by, was_served_before
@@ -18,7 +20,7 @@ from vramscope_analysis.diagnosis.oom_limits import proven_settings, raised_limi
 from vramscope_analysis.diagnosis.oom_pieces import whole_pieces
 from vramscope_analysis.diagnosis.oom_place import optimizer_in
 from vramscope_analysis.diagnosis.oom_savings import savings
-from vramscope_analysis.diagnosis.words import place_text, size_text
+from vramscope_analysis.diagnosis.words import size_text
 
 MOST_REMEDIES: Final = 6
 _STATE_COPIES: Final = {
@@ -163,18 +165,9 @@ def _smaller_save(case: OomCase, cause: Cause) -> list[Remedy]:
 
 
 def _kept_memory(case: OomCase, cause: Cause) -> list[Remedy]:
-    growth = None if case.rank is None else case.rank.growth
-    groups = [] if growth is None else [group for group in growth.groups if group.stack]
-    if groups:
-        frame = groups[0].stack[0]
-        line = place_text(frame.file, frame.line)
-        return [
-            Remedy(
-                f"let go of what {line} allocates",
-                "it was kept from step to step; whatever else is saved, it fills up again.",
-                groups[0].bytes or None,
-            )
-        ]
+    verdict = growth_verdict(case)
+    if verdict is not None:
+        return list(growth_remedies(verdict, min(verdict.bytes, cause.bytes or verdict.bytes)))
     holder, size = main_holder(case)
     if holder:
         return [
@@ -193,6 +186,12 @@ def _kept_memory(case: OomCase, cause: Cause) -> list[Remedy]:
             cause.bytes,
         )
     ]
+
+
+def growth_verdict(case: OomCase) -> GrowthVerdict | None:
+    """What a look at the growing blocks had said, if there was one."""
+    report = None if case.rank is None else case.rank.growth
+    return None if report is None else verdict_of(report)
 
 
 def main_holder(case: OomCase) -> tuple[str, int]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from vramscope_analysis.diagnosis.oom_case import OomCase
-from vramscope_analysis.diagnosis.oom_causes import Cause, moving_ratio
+from vramscope_analysis.diagnosis.oom_causes import Cause
+from vramscope_analysis.diagnosis.oom_reasons import besides_of, reason_of
 from vramscope_analysis.diagnosis.words import UNKNOWN_TEXT, count_text, fitting, size_text
 
 Words = Callable[[OomCase, Cause], str]
@@ -24,20 +25,35 @@ def summary_of(case: OomCase, cause: Cause) -> str:
 def detail_of(case: OomCase, causes: list[Cause]) -> str:
     """Where it was, why, what was going on besides; what is not known is left out."""
     main = causes[0]
-    parts = [_where(case), _DETAILS[main.name](case, main) if main.name in _DETAILS else ""]
+    parts = [_where(case), reason_of(case, main)]
     asked = _asked(case)
     if asked and "asked for" not in summary_of(case, main):
         parts.insert(0, f"It {asked}.")
     if case.shortage.fits_in_pieces and main.name != "fragmentation":
         parts.append(_free_in_pieces(case))
-    also = [_ALSO[cause.name](case, cause) for cause in causes[1:] if cause.name in _ALSO]
-    parts += [f"Also: {text}" for text in also[:1]]
+    besides = [text for text in (besides_of(case, cause) for cause in causes[1:]) if text]
+    parts += [f"Also: {text}" for text in besides[:1]]
     if case.shortage.is_at_own_limit:
         parts.append(_own_limit(case))
     recovered = case.report.recovered_step
     if recovered is not None:
         parts.append(f"The job went on: step {count_text(recovered)} ended after it.")
     return " ".join(part for part in parts if part and UNKNOWN_TEXT not in part)
+
+
+def title_of(cause: Cause) -> str:
+    """A few words for the top of a card."""
+    return _TITLES.get(cause.name, "Out of memory")
+
+
+def facts_of(case: OomCase, cause: Cause) -> list[str]:
+    """Why it is this cause: short sentences."""
+    shortage = case.shortage
+    missing = ""
+    if shortage.missing_bytes and shortage.request_bytes is not None:
+        request = size_text(shortage.request_bytes)
+        missing = f"{size_text(shortage.missing_bytes)} were missing for a request of {request}."
+    return [fact for fact in (missing, reason_of(case, cause)) if fact]
 
 
 def _head(case: OomCase) -> str:
@@ -82,6 +98,26 @@ def _own_limit(case: OomCase) -> str:
     left = "" if free is None else f"; the device had {size_text(free)} free"
     return f"The limit is the process's own, not the device's{left}."
 
+
+_TITLES: Final = {
+    "spike": "One step needs far more than the others",
+    "growing_demand": "Steps need more and more",
+    "growth": "More is kept with every step",
+    "fragmentation": "Free memory lies in pieces",
+    "garbage": "Garbage that was not collected",
+    "retained_exception": "An exception keeps tensors",
+    "other_process": "Another process holds the memory",
+    "outside": "Memory beside PyTorch's allocator",
+    "cache": "PyTorch's cache kept it from others",
+    "evaluation": "The evaluation does not fit",
+    "checkpoint": "Saving does not fit",
+    "first_step_state": "The optimizer's state does not fit",
+    "large_request": "One request for more than there is",
+    "too_big": "The first step does not fit",
+    "limit": "No room to spare",
+    "pinned_host": "No host memory left to pin",
+    "host": "No host memory left",
+}
 
 # ---------------------------------------------------------------------------------------- summaries
 
@@ -163,136 +199,4 @@ _SUMMARIES: Final[dict[str, Words]] = {
     "cache": _of_cache,
     "pinned_host": _of_pinned,
     "host": _of_host,
-}
-
-# ------------------------------------------------------------------------------------------ details
-
-
-def _why_pieces(case: OomCase, cause: Cause) -> str:
-    text = "What is free lies in pieces between live blocks."
-    needed, highest = case.shortage.needed_bytes, case.demand.highest_peak_bytes
-    if case.shortage.was_whole:
-        carved = size_text(case.shortage.carved_bytes)
-        return f"{text} A segment of {carved}, once taken whole, is carved up by what stays in it."
-    if needed is not None and highest is not None and needed <= highest:
-        return f"{text} Steps before had peaked at up to {size_text(highest)}, and fitted."
-    ratio = moving_ratio(case)
-    if ratio is not None and ratio <= 1:
-        most = size_text(case.demand.highest_moving_bytes)
-        text += f" Steps before had needed up to {most} beyond what stays, and got it."
-    return text
-
-
-def _why_growing(case: OomCase, cause: Cause) -> str:
-    growing = case.demand.growing
-    if growing is None:
-        return ""
-    rest = "; what is kept between steps did not" if case.demand.kept is None else ""
-    return (
-        f"What a step needs grew by {size_text(growing.per_step)} with every step, as when "
-        f"sequences get longer{rest}."
-    )
-
-
-def _why_spike(case: OomCase, cause: Cause) -> str:
-    demand = case.demand
-    text = f"Steps had peaked at {size_text(demand.usual_peak_bytes)} as a rule"
-    lowest, highest = demand.lowest_peak_bytes, demand.highest_peak_bytes
-    if lowest is not None and highest is not None and highest > 1.05 * lowest:
-        text = (
-            f"Steps had peaked at {size_text(lowest)} to {size_text(highest)}, "
-            "depending on their data"
-        )
-    kept = "" if demand.kept else "; nothing had piled up between them"
-    largest = next((t for t in case.report.largest if not t.get("category")), {}).get("tensor")
-    return f"{text}{kept}." + (f" The largest tensor now is {largest}." if largest else "")
-
-
-def _why_growth(case: OomCase, cause: Cause) -> str:
-    kept = case.demand.kept
-    if kept is None:
-        return ""
-    if kept.is_jump:
-        return f"It came at once, at step {kept.since_step}, and stayed."
-    return f"That is {size_text(kept.per_step)} per step, kept from one to the next."
-
-
-def _why_too_big(case: OomCase, cause: Cause) -> str:
-    constant, scaling = case.demand.constant_bytes, case.scaling_bytes
-    if constant is None or scaling is None:
-        return ""
-    come = "" if case.demand.has_gradients else " Gradients and the optimizer's state are to come."
-    return (
-        f"Parameters, buffers and state take {size_text(constant)}; "
-        f"what the batch needs had reached {size_text(scaling)}.{come}"
-    )
-
-
-def _why_state(case: OomCase, cause: Cause) -> str:
-    text = "A forward and a backward pass alone do not show it"
-    return f"{text}: whoever tries a batch has to step the optimizer too."
-
-
-def _why_evaluation(case: OomCase, cause: Cause) -> str:
-    usual = case.demand.usual_peak_bytes
-    if usual is None:
-        return "It was not a training step."
-    return f"Training steps peak at {size_text(usual)} as a rule; they are not what ran out."
-
-
-def _why_other(case: OomCase, cause: Cause) -> str:
-    return f"This process holds {size_text(case.shortage.reserved_bytes)}."
-
-
-def _why_limit(case: OomCase, cause: Cause) -> str:
-    return f"Steps had peaked at {size_text(case.demand.highest_peak_bytes)} before."
-
-
-def _why_garbage(case: OomCase, cause: Cause) -> str:
-    return "PyTorch's allocator does not run Python's collector before it gives up."
-
-
-def _why_exception(case: OomCase, cause: Cause) -> str:
-    held = f" ({cause.who})" if cause.who else ""
-    return f"Its frames{held} keep the tensors of what failed before."
-
-
-def _why_cache(case: OomCase, cause: Cause) -> str:
-    return "Memory in whole free segments serves PyTorch alone until its cache is emptied."
-
-
-_DETAILS: Final[dict[str, Words]] = {
-    "fragmentation": _why_pieces,
-    "growing_demand": _why_growing,
-    "spike": _why_spike,
-    "growth": _why_growth,
-    "too_big": _why_too_big,
-    "first_step_state": _why_state,
-    "evaluation": _why_evaluation,
-    "checkpoint": _why_evaluation,
-    "phase": _why_evaluation,
-    "other_process": _why_other,
-    "limit": _why_limit,
-    "garbage": _why_garbage,
-    "retained_exception": _why_exception,
-    "cache": _why_cache,
-}
-
-
-def _also_growth(case: OomCase, cause: Cause) -> str:
-    return f"what steps keep had grown by {size_text(cause.bytes)}."
-
-
-def _also_other(case: OomCase, cause: Cause) -> str:
-    return f"other processes hold {size_text(cause.bytes)} ({cause.who})."
-
-
-def _also_garbage(case: OomCase, cause: Cause) -> str:
-    return f"{size_text(cause.bytes)} were garbage that Python had not collected."
-
-
-_ALSO: Final[dict[str, Words]] = {
-    "growth": _also_growth,
-    "other_process": _also_other,
-    "garbage": _also_garbage,
 }

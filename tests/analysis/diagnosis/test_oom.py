@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.analysis.diagnosis.test_oom_causes import LEVEL
 from tests.analysis.diagnosis.test_oom_place import SITE, USER
+from tests.analysis.diagnosis.test_oom_remedies import growth_report
 from tests.support.made_ooms import MIB, asking, made_oom, step_rows, tensor
 from vramscope_analysis.diagnosis.oom import diagnose_oom, oom
-from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport, Holder
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
@@ -67,12 +67,9 @@ def test_tensors_of_a_traceback_are_named() -> None:
 def test_growth_is_blamed_on_the_line_that_allocates_it() -> None:
     floors = [100, 100, 100, *(100 + 15 * n for n in range(40))]
     report = made_oom(step_rows([f + 300 for f in floors], floors), threads=TRAIN)
-    group = GrowthGroup(
-        (Frame("/a/train.py", 56, "f"),), bytes=5, holders=(Holder("local", ("kept",)),)
-    )
-    rank = RankEvidence(0, growth=GrowthReport(groups=(group,)))
+    rank = RankEvidence(0, growth=growth_report())
     first, asked = diagnose_oom(report, rank).culprits
-    assert (first.line, first.held_by, asked.line) == (56, ("kept",), 30)
+    assert (first.line, first.held_by[0], asked.line) == (56, "kept", 30)
 
 
 def test_what_lies_between_the_pieces_is_named_with_its_holder() -> None:
@@ -88,6 +85,13 @@ def test_what_lies_between_the_pieces_is_named_with_its_holder() -> None:
     culprit = diagnose_oom(report).culprits[0]
     assert culprit.tensors == ("6 blocks of 17.0 MiB: uint8[17825792]",)
     assert (culprit.bytes, culprit.held_by) == (102 * MIB, ("list of 2", "kept"))
+
+
+def test_a_card_has_a_title_and_facts() -> None:
+    evidence = diagnose_oom(at(31)).evidence
+    assert evidence["title"] == "One step needs far more than the others"
+    assert evidence["facts"][0] == "76.0 MiB were missing for a request of 200 MiB."
+    assert diagnose_oom(OomReport(step=5)).evidence["facts"] == []
 
 
 def test_evidence_is_plain_json_and_says_what_is_not_known() -> None:

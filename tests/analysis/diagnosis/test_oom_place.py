@@ -33,6 +33,12 @@ def test_the_line_is_the_innermost_of_the_user_with_what_it_called() -> None:
     assert place.file == "/home/me/train.py"
 
 
+def test_a_line_outside_of_functions_stands_alone() -> None:
+    place = place_of_oom(made_oom(threads=(asking(("/a/train.py", 5, "<module>")),)))
+    assert place is not None
+    assert place.text == "train.py:5"
+
+
 def test_a_library_is_named_below_it_and_stands_alone_without_it() -> None:
     library = (f"{SITE}/transformers/trainer.py", 12, "training_step")
     below = place_of_oom(made_oom(threads=(asking(library, USER),)))

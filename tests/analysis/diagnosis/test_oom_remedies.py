@@ -9,7 +9,12 @@ from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import causes_of
 from vramscope_analysis.diagnosis.oom_remedies import remedies_of
-from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport
+from vramscope_analysis.evidence.growth_report import (
+    Frame,
+    GrowthGroup,
+    GrowthReport,
+    Holder,
+)
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
@@ -66,13 +71,29 @@ def test_what_an_evaluation_collects_is_named_if_somebody_holds_it() -> None:
     ]
 
 
-def test_what_is_kept_is_let_go_by_its_line_else_by_its_holder() -> None:
-    group = GrowthGroup((Frame("/a/train.py", 56, "f"),), bytes=400 * MIB)
-    told = remedies(GROWTH, RankEvidence(0, growth=GrowthReport(groups=(group,))))[0]
-    assert (told.action, told.predicted_bytes) == (
-        "let go of what train.py:56 allocates",
-        400 * MIB,
+def growth_report() -> GrowthReport:
+    """A list that took 100 MiB from look to look, allocated within PyTorch."""
+    group = GrowthGroup(
+        (
+            Frame("/a/train.py", 56, "f"),
+            Frame("/env/site-packages/torch/nn/modules/linear.py", 1, "g"),
+        ),
+        bytes=400 * MIB,
+        count=40,
+        bytes_at_looks=tuple(n * 100 * MIB for n in range(1, 6)),
+        counts_at_looks=(10, 20, 30, 40, 50),
+        holders=(Holder("local", ("kept", "list of 50"), tensors=50, is_growing=True),),
     )
+    return GrowthReport(
+        steps=(1, 2, 3, 4, 5),
+        live_bytes_at_looks=tuple(n * 100 * MIB for n in range(1, 6)),
+        groups=(group,),
+    )
+
+
+def test_what_is_kept_is_let_go_by_its_line_else_by_its_holder() -> None:
+    told = remedies(GROWTH, RankEvidence(0, growth=growth_report()))[0]
+    assert ("kept" in told.action + told.why, told.predicted_bytes) == (True, 400 * MIB)
     held = (tensor("x", 60, "local"), tensor("y", 50, "local"), tensor("z", 90))
     report = OomReport(**{**vars(GROWTH), "largest": held})
     told = remedies(report)[0]
