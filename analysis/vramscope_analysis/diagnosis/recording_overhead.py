@@ -21,7 +21,9 @@ THE_JOBS: Final = 2
 WARM_UP_STEPS: Final = 20
 LONG_STEPS: Final = 200
 """A window is shorter than this; whoever records for longer has forgotten it."""
-MIN_STEPS: Final = 20
+OURS_LONG_STEPS: Final = 1000
+"""Ours are bounded, and say themselves what they cost."""
+MIN_STEPS: Final = 50
 SLOWER_SHARE: Final = 0.05
 SAMPLED_STEPS: Final = 200
 
@@ -36,8 +38,9 @@ def recording_overhead(rank: RankEvidence) -> list[Finding]:
     since = int(others[-1]) + 1 if len(others) else 0
     steps = int(rows.number[-1] - rows.number[since]) + 1
     slower = _slower(rank, since)
-    is_slow = slower is not None and slower[0] >= SLOWER_SHARE and steps >= MIN_STEPS
-    if not is_slow and steps < LONG_STEPS:
+    is_slow = slower is not None and slower[0] >= SLOWER_SHARE
+    enough = OURS_LONG_STEPS if who[-1] == OURS else MIN_STEPS if is_slow else LONG_STEPS
+    if steps < enough:
         return []
     whose = "the job" if who[-1] == THE_JOBS else "vramscope"
     first = int(rows.number[since])

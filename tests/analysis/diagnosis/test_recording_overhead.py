@@ -44,13 +44,15 @@ def test_from_the_first_step_on_the_cost_is_not_known_and_said_so() -> None:
 
 
 def test_ours_can_be_stopped_by_a_command() -> None:
-    (finding,) = recording_overhead(job([0] * 100 + [1] * 300))
+    (finding,) = recording_overhead(job([0] * 100 + [1] * 1000))
     assert (finding.subject, finding.remedies[0].command) == ("vramscope", "history_stop")
 
 
 def test_a_window_is_no_finding_and_what_is_over_is_over() -> None:
-    window = [0] * 100 + [1] * 15 + [0] * 100
-    assert [recording_overhead(each) for each in prefixes(job(window))] == [[]] * 215
+    window = [0] * 100 + [1] * 400 + [0] * 100
+    assert [recording_overhead(each) for each in prefixes(job(window), 5)] == [[]] * 120
+    short = [0] * 100 + [2] * 40
+    assert [recording_overhead(each) for each in prefixes(job(short))] == [[]] * 140
     assert recording_overhead(job([2] * 300 + [0] * 2)) == []
 
 
