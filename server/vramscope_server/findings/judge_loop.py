@@ -196,8 +196,10 @@ class JudgeLoop:
 
     def _judged(self, complete: Callable[[], RunEvidence], without: frozenset[str]) -> Judgement:
         """In the thread: everything that takes long."""
+        begun_s = time.perf_counter()
         judgement = self._judging.judge(complete(), without)
         judgement.found = across_ranks(judgement.found)
+        judgement.took_s = time.perf_counter() - begun_s
         return judgement
 
     def _is_awaited(self, run_id: str, rank: int) -> bool:

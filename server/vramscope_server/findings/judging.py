@@ -55,6 +55,7 @@ class Judgement:
     questions: list[Question] = field(default_factory=list[Question])
     """What a rank could be asked to know more, the most urgent first."""
     took_s: float = 0.0
+    """All of it, with putting the evidence together."""
 
 
 class Judging:
@@ -87,7 +88,6 @@ class Judging:
             run: what is known.
             without: names of judges that are not asked.
         """
-        begun_s = time.perf_counter()
         ranks = frozenset(rank.rank for rank in run.ranks)
         judgement = Judgement(run.run_id, run.now_ns, ranks, not_asked=without)
         # Numbers of an agent may be anything.
@@ -102,7 +102,6 @@ class Judging:
                     self._ask(judgement, judge, rank.rank, partial(judge.judge, rank))
             with self._guarded("questions", judgement, None):
                 judgement.questions = self._questions(run)
-        judgement.took_s = time.perf_counter() - begun_s
         return judgement
 
     def _ask(
