@@ -7,7 +7,7 @@ reached so: garbage, an exception that is kept, a library, C++.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -74,14 +74,20 @@ def plain_holder(holder: HolderFound) -> dict[str, Any]:
     return {"holder": holder_report(holder), "held_by": holder.chain[::-1]}
 
 
-def _reached(reach: Reach, sizes: Mapping[int, int], storage: Storage) -> dict[int, int]:
-    """Numbers of the tensors that names lead to, by the addresses of their storages."""
+def address_in(addresses: Container[int], storage: Storage) -> Callable[[Any], int | None]:
+    """What tells the address of an object's storage, if it is a tensor at one of these."""
     classes = TensorClasses()
 
     def address_of(value: Any) -> int | None:
         place = storage(value) if classes.is_plain(value) else None
-        return place[0] if place is not None and place[0] in sizes else None
+        return place[0] if place is not None and place[0] in addresses else None
 
+    return address_of
+
+
+def _reached(reach: Reach, sizes: Mapping[int, int], storage: Storage) -> dict[int, int]:
+    """Numbers of the tensors that names lead to, by the addresses of their storages."""
+    address_of = address_in(sizes.keys(), storage)
     reach.search(lambda value: address_of(value) is not None)
     reached: dict[int, int] = {}
     for number in reach.found:

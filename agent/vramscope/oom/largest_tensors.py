@@ -16,12 +16,14 @@ from msgspec import Struct, field
 from vramscope.guard import guarded
 from vramscope.holders.live_tensors import TensorClasses, looking, tensor_words
 from vramscope.memory_map.owners import Owners
-from vramscope.oom.held_tensors import plain_holder, who_holds
+from vramscope.oom.exception_holders import held_by_exceptions
+from vramscope.oom.held_tensors import address_in, plain_holder, who_holds
 from vramscope.tensors.category import BUFFERS, GRADIENTS, NONE, OPTIMIZER_STATE, PARAMETERS
 from vramscope.tensors.census import Storage
 
 MAX_TENSORS: Final = 24
 _CHUNK: Final = 20_000
+_TELLS_LESS: Final = frozenset({"cpp", "unknown"})
 
 CATEGORY_NAMES: Final = {
     PARAMETERS: "parameters",
@@ -63,17 +65,35 @@ def largest_tensors(
             largest = heapq.nlargest(MAX_TENSORS, sizes, key=lambda each: sizes[each])
             rows = {each: _row(each, sizes[each], tensors[each], owners) for each in largest}
         found = Largest(list(rows.values()), is_complete=is_complete)
-        if holders and is_complete:
+        if holders:
             with guarded("holders"):
-                # A gradient has no name of the job's own: its parameter holds it, in C++.
-                free = {a: size for a, size in sizes.items() if not _is_owned(a, owners)}
-                held = who_holds(set(rows), tensors, free, storage, deadline_s)
-                found.garbage_bytes = held.garbage_bytes
-                for address, holder in held.holders.items():
-                    rows[address].update(plain_holder(holder))
+                _add_holders(found, rows, tensors, sizes, owners, storage, deadline_s)
         return found
     finally:
         tensors.clear()  # an exception would hold them by this frame
+
+
+def _add_holders(
+    found: Largest,
+    rows: dict[int, dict[str, Any]],
+    tensors: dict[int, Any],
+    sizes: dict[int, int],
+    owners: Owners | None,
+    storage: Storage,
+    deadline_s: float,
+) -> None:
+    by_exceptions = held_by_exceptions(address_in(rows.keys(), storage))
+    for address, holder in by_exceptions.items():
+        rows[address].update(plain_holder(holder))
+    if not found.is_complete:
+        return
+    # A gradient has no name of the job's own: its parameter holds it, in C++.
+    free = {a: size for a, size in sizes.items() if not _is_owned(a, owners)}
+    held = who_holds(set(rows), tensors, free, storage, deadline_s)
+    found.garbage_bytes = held.garbage_bytes
+    for address, holder in held.holders.items():
+        if address not in by_exceptions or holder.kind not in _TELLS_LESS:
+            rows[address].update(plain_holder(holder))
 
 
 def _is_owned(address: int, owners: Owners | None) -> bool:

@@ -27,6 +27,8 @@ BUDGET_S: Final = 0.9
 """Time that one report in full may take of the job; a light one takes a few milliseconds."""
 COLLECT_S: Final = 0.7
 """Of it: for what is looked at; the rest is for the disk."""
+WRITE_S: Final = 0.1
+"""The disk has so long in any case."""
 SAMPLE_S: Final = 0.1
 """For the sample of this moment, which the sampler thread takes."""
 LIGHT_WRITE_S: Final = 0.2
@@ -222,7 +224,7 @@ class OomObserver:
         self._maker.complete(report, moment, start_s + COLLECT_S)
         kept.told = _told(report)
         writing = self._write(kept, report, start_s, is_last=True)
-        writing.wait(start_s + BUDGET_S - time.perf_counter())
+        writing.wait(max(WRITE_S, start_s + BUDGET_S - time.perf_counter()))
         if moment.source != "asked":
             self._tell("oom", kept, f"out of memory{_where(report)}", kept.told)
         return kept

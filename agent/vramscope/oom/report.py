@@ -32,6 +32,9 @@ VERSION: Final = 1
 AUTOGRAD_THREAD: Final = "autograd"
 """Name of a thread that Python did not start, in a backward pass."""
 
+MOST_STRETCH: Final = 3.0
+"""A job on busy processors may wait so many times as long."""
+
 _SHARE_OF_STACKS: Final = 0.3
 _GIVEN_UP_FIRST: Final = ("by_stack", "samples", "steps", "threads", "by_size", "largest")
 """What is given up first if a report is too large."""
@@ -123,7 +126,7 @@ class ReportMaker:
             deadline_s: when to stop, by ``time.perf_counter``.
         """
         sources = self._sources
-        start_s = time.perf_counter()
+        start_s, start_cpu_s = time.perf_counter(), time.thread_time()
         time_s = max(0.0, deadline_s - start_s)
         report["detail"] = "full"
         with _part(report, "settings"):
@@ -144,6 +147,9 @@ class ReportMaker:
         with _part(report, "categories"):
             owners = self._add_categories(report, storage)
         with _part(report, "largest tensors"):
+            # Where the processors are busy, everything takes longer by so much.
+            stretch = (time.perf_counter() - start_s) / max(time.thread_time() - start_cpu_s, 1e-3)
+            deadline_s += time_s * (min(max(stretch, 1.0), MOST_STRETCH) - 1.0)
             # The search for holders goes through the variables of running functions: not beside
             # the job, from a thread of the agent.
             is_jobs_thread = moment.thread_number is not None

@@ -213,6 +213,7 @@ def test_a_disk_that_hangs_does_not_hold_the_job(rig: Rig, monkeypatch: pytest.M
 
     monkeypatch.setattr("vramscope.oom.report_folder.os.fsync", hang)
     monkeypatch.setattr(oom_observer, "BUDGET_S", 0.0)
+    monkeypatch.setattr(oom_observer, "WRITE_S", 0.0)
     rig.run_out()
     assert not go_on.is_set()
     go_on.set()
