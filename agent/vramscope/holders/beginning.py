@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from types import CellType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -20,6 +20,9 @@ from vramscope.holders.step_names import (
     is_loader,
     is_lru_cache,
 )
+
+_INNER: Final = frozenset({"_parameters", "_buffers", "_modules", "param_groups", "state"})
+"""Where modules and optimizers keep what they have: they themselves are what has a name."""
 
 
 class Beginning(Struct, frozen=True):
@@ -51,10 +54,15 @@ def beginning(way: Sequence[Any], container: int, root: Root | None) -> Beginnin
     special = _special(way, container)
     if special is not None:
         return special
+    inner: Beginning | None = None
     for position in range(min(container, len(way) - 2), -1, -1):
         found = named_step(way, position)
         if found is not None and found.position <= container + 1:
-            return found
+            if found.words.rpartition(".")[2] not in _INNER:
+                return found
+            inner = inner or found
+    if root is None and inner is not None:
+        return inner
     if root is None:
         return Beginning(0, "unknown", class_name(way[0]))
     return Beginning(0, root.kind, root.name, root.line, _root_target(root))

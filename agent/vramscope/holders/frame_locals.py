@@ -21,6 +21,9 @@ _OPTIMIZED: Final = 0x1
 """Flag of code whose variables are not in a dictionary: functions."""
 
 _WORD: Final = ctypes.sizeof(ctypes.c_void_p)
+_OURS: Final = 3
+"""References to that dictionary: the frame's, our variable, that of the call which counts. With
+more, the job has it too."""
 _IS_PLAIN: Final = sys.implementation.name == "cpython" and not hasattr(sys, "gettotalrefcount")
 
 
@@ -65,7 +68,9 @@ def locals_of(frame: FrameType) -> dict[str, Any] | None:
         return None
     snapshot = frame.f_locals
     found = dict(snapshot)
-    snapshot.clear()
+    # Not if the job, on another thread, has got the same one meanwhile.
+    if sys.getrefcount(snapshot) <= _OURS:
+        snapshot.clear()
     return found
 
 
@@ -91,8 +96,7 @@ def _may_ask(frame: FrameType) -> bool:
     if address == 0:
         return True
     snapshot = ctypes.cast(address, ctypes.py_object).value
-    # The frame's own reference, this one, and that of the call: with more, the job has it too.
-    return type(snapshot) is dict and sys.getrefcount(snapshot) <= 3
+    return type(snapshot) is dict and sys.getrefcount(snapshot) <= _OURS
 
 
 def _snapshot_address(frame: FrameType) -> int | None:

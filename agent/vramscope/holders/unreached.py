@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from types import GeneratorType, ModuleType
+from types import FunctionType, GeneratorType, ModuleType
 from typing import Any, Final
 
 from vramscope.holders.ancestry import Ancestry
 from vramscope.holders.classes import attributes_of, class_name, class_of
 from vramscope.holders.clusters import Cluster, Way, clusters
+from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.holder import HolderFound, SourceLine
 from vramscope.holders.naming import circle_targets, circle_words, name_way
 from vramscope.holders.reach import Reach, Root
@@ -133,10 +134,23 @@ def _named(cluster: Cluster, objects: Mapping[int, Any]) -> HolderFound:
         line = None if frame is None else _line(frame)
         root = Root("local", f"a variable of {first.__qualname__}", line)
     holder = name_way(way, cluster.container, root, len(cluster.members))
+    hook = _hook(way) if root is None else None
+    if hook is not None and holder.kind in ("attribute", "closure", "unknown"):
+        holder.kind, holder.frame = "hook", hook
     holder.is_growing = cluster.is_growing
     if holder.kind == "unknown":
         holder.chain[:1] = [f"a {class_name(first)} in use"]
     return holder
+
+
+def _hook(way: Sequence[Any]) -> SourceLine | None:
+    """The function of the job that a tensor hangs on, where C++ alone holds that: a hook."""
+    for each in way:
+        if class_of(each) is FunctionType:
+            code = each.__code__
+            if owner_of(code.co_filename) is Owner.USER:
+                return SourceLine(code.co_filename, code.co_firstlineno, code.co_name)
+    return None
 
 
 def _line(frame: Any) -> SourceLine:
