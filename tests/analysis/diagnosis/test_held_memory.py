@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.support.step_floors import BASE, MIB, held_by, rank_of, report_of, steps_of
+from tests.support.step_floors import BASE, MIB, at, held_by, rank_of, report_of, steps_of
 from vramscope_analysis.diagnosis.held_memory import held_memory, step_to_ask_about
 from vramscope_analysis.evidence.growth_report import GrowthGroup, Holder
 from vramscope_analysis.evidence.run_evidence import RankEvidence
@@ -55,6 +55,17 @@ def test_without_a_rise_plain_tensors_are_left_alone_and_models_are_not() -> Non
     (found,) = held_memory(rank)
     assert (found.group, found.rise) == (model, None)
     assert held_memory(replace(rank, steps=rank_of([BASE] * 300).steps)) == []
+
+
+def test_a_model_that_has_been_let_go_of_since_is_not_held() -> None:
+    volume = np.where(N < 150, 900, 300) * MIB
+    model = held(100 * MIB, held_by("local", "model1"), "parameters")
+    report = report_of(steps=(200, 201, 202), live=[1, 1, 1], held=(model,))
+    columns = {"step.allocated_volume_bytes": volume}
+    floor = BASE - (N >= 250) * 90 * MIB
+    rank = rank_of(floor, columns=columns, growth=report)
+    assert len(held_memory(at(rank, 249))) == 1
+    assert held_memory(rank) == []
 
 
 def test_an_exception_is_known_as_one() -> None:

@@ -93,6 +93,13 @@ def test_a_buffer_that_is_full_has_stopped_growing_soon() -> None:
     assert growth(at(rank, 215)) is None
 
 
+def test_a_cache_that_fills_up_more_and_more_slowly_is_growth_no_longer() -> None:
+    seen = (300 * (1 - np.exp(-steps_of(500) / 150))).astype(np.int64)
+    rank = rank_of(BASE + seen * MIB, BLOCKS + seen)
+    assert growth(at(rank, 60)) is not None
+    assert all(growth(at(rank, rows)) is None for rows in range(200, 500, 5))
+
+
 def test_thinned_rows_are_as_good_as_all() -> None:
     rank = leaking(64 * KIB, onset=50, steps=6000)
     keep = np.concatenate([np.arange(64), np.arange(64, 4000, 7), np.arange(4000, 6000)])
