@@ -8,7 +8,6 @@ from typing import Final
 
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.held_memory import step_to_ask_about
-from vramscope_analysis.diagnosis.lasting_rise import LASTING_ROWS
 from vramscope_analysis.diagnosis.staircase import staircase_of
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
@@ -23,8 +22,8 @@ _MORE_STEPS: Final = 8
 _MOST_STEPS: Final = 5000
 _OF_HELD: Final = {"looks": 3, "every": 1, "max_steps": 8}
 """It grows no more: a few steps are enough to be told who holds what."""
-_SETTLED_STEPS: Final = 4 * LASTING_ROWS
-"""Until then the next rise may come, and make it a staircase."""
+_SETTLED_STEPS: Final = 32
+"""Until then it may still be part of something that goes on."""
 _AGAIN_AFTER: Final = 4.0
 """Ask again when it has gone on for so many times as long as it had when the answer came."""
 

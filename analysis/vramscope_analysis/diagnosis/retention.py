@@ -9,7 +9,7 @@ import numpy as np
 from vramscope_analysis.diagnosis.evaluation_ramp import EvaluationRamp, evaluation_ramp
 from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy, Severity
 from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_text, since_text
-from vramscope_analysis.diagnosis.growth_group import main_holder, user_line
+from vramscope_analysis.diagnosis.growth_group import lines_of, main_holder
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.head_room import allocator_limit
 from vramscope_analysis.diagnosis.held_memory import HeldMemory, held_memory
@@ -67,8 +67,8 @@ def _held(held: HeldMemory) -> Finding:
     group, holder = held.group, main_holder(held.group)
     chain = () if holder is None else holder.chain
     name = holder_name(chain) or "something unknown"
-    frame = None if holder is None else holder.stored_at or holder.frame
-    frame = frame or user_line(group.stack)
+    lines = lines_of(group)
+    frame = lines[0] if lines else None
     place = f", {place_text(frame.file, frame.line)}" if frame is not None else ""
     size, step = size_text(group.bytes), count_text(held.since_step)
     came = "have stayed since" if held.rise is not None else "are not used any more since"

@@ -77,7 +77,8 @@ def test_teeth_are_asked_about_once() -> None:
 def test_what_came_once_is_asked_about_once_it_has_stayed() -> None:
     (question,) = asked(replace(risen(), growth=None))
     assert question.params == {"looks": 3, "every": 1, "max_steps": 8}
-    assert asked(at(replace(risen(), growth=None), 200)) == []
+    assert asked(at(replace(risen(), growth=None), 150)) == []
+    assert len(asked(at(replace(risen(), growth=None), 154))) == 1
     assert asked(risen(STATE)) == []
 
 

@@ -24,6 +24,7 @@ from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.leak import leak
 from vramscope_analysis.diagnosis.retention import retention
 from vramscope_analysis.diagnosis.words import MAX_SENTENCE
+from vramscope_analysis.evidence.growth_report import Frame
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 
@@ -40,6 +41,16 @@ def test_a_state_that_was_loaded_and_kept_is_worth_knowing() -> None:
     assert finding.remedies[0].fix == "del state"
     assert finding.remedies[1].fix == 'torch.load(path, map_location="cpu")'
     assert "It does not grow." in finding.detail
+
+
+def test_the_line_is_the_one_that_stores_and_never_the_one_that_runs() -> None:
+    running = Frame("/job/resume.py", 46, "main")
+    stored = Frame("/job/resume.py", 41, "main")
+    holder = replace(held_by("local", "state", "dict of 3"), frame=running)
+    assert one(risen(held(180 * MIB, holder))).culprits[0].line == 0
+    finding = one(risen(held(180 * MIB, replace(holder, stored_at=stored))))
+    assert finding.culprits[0].line == 41
+    assert finding.summary == "180 MiB have stayed since step 121, held by state, resume.py:41."
 
 
 def test_what_a_leak_has_told_is_not_told_again() -> None:
