@@ -1,0 +1,27 @@
+"""What judges may read of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
+
+
+def test_a_process_may_have_its_cap_else_the_device() -> None:
+    assert RankEvidence(0, total_bytes=100, limit_bytes=80).own_limit_bytes == 80
+    assert RankEvidence(0, total_bytes=100).own_limit_bytes == 100
+    assert RankEvidence(0).own_limit_bytes is None
+
+
+def test_of_what_was_not_told_nothing_is_known() -> None:
+    rank = RankEvidence(0)
+    assert (len(rank.steps), len(rank.samples), rank.growth, rank.settings) == (0, 0, None, None)
+    assert RunEvidence("run-a", 5).state == "live"
+
+
+def test_judges_cannot_change_it() -> None:
+    for evidence in (RankEvidence(0), RunEvidence("run-a", 5)):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            evidence.emulated = True  # type: ignore[misc, union-attr]
