@@ -79,7 +79,7 @@ NO_TWIN: dict[str, str] = {
     "agent/vramscope/steps/step_columns.py": "an interface; test_step_rows.py implements it",
     "agent/vramscope/transport/limits.py": "numbers; the tests of transport.py set each",
     "analysis/vramscope_analysis/evidence/growth_report.py": "plain data; test_growth_answer.py",
-    "analysis/vramscope_analysis/evidence/oom_report.py": "plain data; test_oom_reading.py reads it",
+    "analysis/vramscope_analysis/evidence/oom_report.py": "plain data; test_oom_reading.py",
 }
 
 
