@@ -17,7 +17,7 @@ from vramscope.collectors.proc_text import ProcText
 from vramscope_protocol.columns import UNKNOWN
 
 _PSS: Final = re.compile(rb"^Pss:\s+(\d+) kB$", re.MULTILINE)
-_COST_SHARE: Final = 0.002
+_COST_SHARE: Final = 0.001
 """The kernel walks through all pages of a worker, 20 ms for a GiB: no more than this part of one
 core."""
 

@@ -58,7 +58,7 @@ def _is_large(use: CacheUse) -> bool:
     unused = use.unused_bytes
     if unused >= 0.1 * limit_bytes and unused >= 0.25 * use.reserved_bytes:
         return True
-    return unused >= max(0.5 * use.reserved_bytes, 64 * MIB, 0.01 * limit_bytes)
+    return unused >= max(0.45 * use.reserved_bytes, 64 * MIB, 0.01 * limit_bytes)
 
 
 def _is_full(rank: RankEvidence, free_bytes: int | None) -> bool:
