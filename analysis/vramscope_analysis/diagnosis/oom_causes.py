@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 
 from vramscope_analysis.diagnosis.oom_case import OomCase
-from vramscope_analysis.diagnosis.oom_message import is_of_another_allocator
+from vramscope_analysis.diagnosis.oom_message import is_of_another_allocator, is_probable
 from vramscope_analysis.diagnosis.oom_place import is_making_state, is_pinning
 from vramscope_analysis.evidence.columns import Rows
 
@@ -63,7 +63,7 @@ Judge = Callable[[OomCase], Cause | None]
 def causes_of(case: OomCase) -> list[Cause]:
     """Every cause that holds, the main one first; never empty."""
     found = [cause for cause in (judge(case) for judge in _JUDGES) if cause is not None]
-    return found or [Cause("unknown", 0.3)]
+    return found or [Cause("unknown", 0.6 if is_probable(case.report.message) else 0.3)]
 
 
 def held_by(tensors: Iterable[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
@@ -112,11 +112,24 @@ def _retained_exception(case: OomCase) -> Cause | None:
 
 
 def _garbage(case: OomCase) -> Cause | None:
-    size = case.report.garbage_bytes
-    if size is None:
-        held = held_by(case.report.largest, _GARBAGE)
-        size = sum(_amount(tensor, "bytes") for tensor in held)
-    return Cause("garbage", 0.9, size) if size and _explains(case, size) else None
+    held = held_by(case.report.largest, _GARBAGE)
+    size = max(
+        case.report.garbage_bytes or 0,
+        sum(_amount(tensor, "bytes") for tensor in held),
+        _gone_meanwhile(case),
+    )
+    return Cause("garbage", 0.9, size) if _explains(case, size) else None
+
+
+def _gone_meanwhile(case: OomCase) -> int:
+    """What was allocated at the failure and no longer when the blocks were looked at.
+
+    Writing a report makes objects, and that may set Python's collector off.
+    """
+    allocated = case.report.counters.get("allocated_bytes.all.current")
+    if allocated is None or not case.report.by_size:
+        return 0
+    return max(allocated - sum(_amount(row, "bytes") for row in case.report.by_size), 0)
 
 
 # ------------------------------------------------------------------------------------ others had it

@@ -20,6 +20,7 @@ _OTHERS_ALLOCATE: Final = re.compile(
     r"|CUDNN_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED|CUSOLVER_STATUS_ALLOC_FAILED"
     r"|[Nn]ccl[^\n]{0,400}(?:out of memory|failed to allocate)"
 )
+_NO_WORDS: Final = re.compile(r"NVML_SUCCESS == r[^\n]{0,40} INTERNAL ASSERT FAILED")
 _OF_ALLOCATOR: Final = re.compile(r"out of memory\. Tried to allocate", re.IGNORECASE)
 
 
@@ -38,6 +39,12 @@ def sizes_in(message: str) -> dict[str, int]:
             except ValueError:
                 continue
     return sizes
+
+
+def is_probable(message: str) -> bool:
+    """Whether PyTorch failed while it put the error into words: its report asks NVML, and not
+    every machine has that."""
+    return bool(_NO_WORDS.search(message))
 
 
 def is_of_another_allocator(message: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import Cause, moving_ratio
+from vramscope_analysis.diagnosis.oom_message import is_probable
 from vramscope_analysis.diagnosis.words import UNKNOWN_TEXT, size_text
 
 Words = Callable[[OomCase, Cause], str]
@@ -119,8 +120,19 @@ def _why_cache(case: OomCase, cause: Cause) -> str:
     return "Memory in whole free segments serves PyTorch alone until its cache is emptied."
 
 
+def _why_unknown(case: OomCase, cause: Cause) -> str:
+    if not is_probable(case.report.message):
+        return ""
+    held, allowed = case.shortage.reserved_bytes, case.shortage.allowed_bytes
+    return (
+        "PyTorch failed while it put an error into words, as it does where NVML does not answer; "
+        f"it held {size_text(held)} of {size_text(allowed)}."
+    )
+
+
 _REASONS: Final[dict[str, Words]] = {
     "fragmentation": _why_pieces,
+    "unknown": _why_unknown,
     "growing_demand": _why_growing,
     "spike": _why_spike,
     "growth": _why_growth,

@@ -7,6 +7,7 @@ from typing import Final
 
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import Cause
+from vramscope_analysis.diagnosis.oom_message import is_probable
 from vramscope_analysis.diagnosis.oom_reasons import besides_of, reason_of
 from vramscope_analysis.diagnosis.words import UNKNOWN_TEXT, count_text, fitting, size_text
 
@@ -58,6 +59,8 @@ def facts_of(case: OomCase, cause: Cause) -> list[str]:
 
 def _head(case: OomCase) -> str:
     verb = "Ran out of memory" if case.report.recovered_step is not None else "Out of memory"
+    if is_probable(case.report.message):
+        verb = f"Probably {verb[0].lower()}{verb[1:]}"
     if case.phase == "eval":
         verb += " in evaluation"
     elif case.phase:
@@ -143,9 +146,9 @@ def _of_growth(case: OomCase, cause: Cause) -> str:
 def _of_spike(case: OomCase, cause: Cause) -> str:
     needed, highest = case.shortage.needed_bytes, case.demand.highest_peak_bytes
     times = needed / highest if needed and highest else 0.0
-    by = f"{times:,.0f} times as much as" if times >= 3 else "more than"
+    by = f"{times:,.0f} times more" if times >= 3 else "more"
     return (
-        f"{_head(case)}, which needs at least {size_text(needed)}: {by} any before "
+        f"{_head(case)}, which needs at least {size_text(needed)}, {by} than any before "
         f"({size_text(highest)})."
     )
 

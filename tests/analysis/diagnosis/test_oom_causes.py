@@ -84,6 +84,14 @@ def test_garbage_and_exceptions_count_if_they_are_large_enough() -> None:
     assert cause(made_oom(LEVEL, largest=(tensor("x", 80, "garbage"),))).name == "garbage"
 
 
+def test_what_went_while_the_report_was_written_was_garbage() -> None:
+    left = ({"requested_bytes": 5 * MIB, "count": 100, "bytes": 500 * MIB},)
+    found = cause(made_oom(LEVEL, allocated_mib=900, by_size=left, garbage_bytes=0))
+    assert (found.name, found.bytes) == ("garbage", 400 * MIB)
+    all_of_it = ({"requested_bytes": 5 * MIB, "count": 180, "bytes": 900 * MIB},)
+    assert cause(made_oom(LEVEL, allocated_mib=900, by_size=all_of_it)).name == "spike"
+
+
 def test_the_exception_that_told_of_it_is_not_its_cause() -> None:
     held = (tensor("float32[9]", 80, "exception"),)
     assert cause(made_oom(LEVEL, largest=held, source="exception")).name == "spike"

@@ -35,7 +35,7 @@ def words(report: OomReport) -> tuple[str, str]:
         ),
         (
             made_oom(LEVEL),
-            "Out of memory at step 30, which needs at least 1.1 GiB: more than any before "
+            "Out of memory at step 30, which needs at least 1.1 GiB, more than any before "
             "(500 MiB).",
             "nothing had piled up between them.",
         ),
@@ -100,6 +100,20 @@ def test_who_went_on_ran_out_and_did_not_end() -> None:
     summary, detail = words(made_oom(LEVEL, recovered_step=31))
     assert summary.startswith("Ran out of memory at step 30,")
     assert detail.endswith("The job went on: step 31 ended after it.")
+
+
+def test_an_error_without_words_is_probably_one() -> None:
+    message = 'NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp"'
+    report = OomReport(
+        source="exception",
+        step=60,
+        message=message,
+        allowed_bytes=300 * MIB,
+        counters={"reserved_bytes.all.current": 290 * MIB},
+    )
+    summary, detail = words(report)
+    assert summary == "Probably out of memory at step 60."
+    assert "it held 290 MiB of 300 MiB" in detail
 
 
 def test_a_limit_of_the_jobs_own_is_told() -> None:
