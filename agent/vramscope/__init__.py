@@ -40,6 +40,7 @@ def attach(
     spool_dir: str | None = None,
     snapshot_bytes: int | str | None = None,
     history_rule: str | None = None,
+    oom_reports: bool | None = None,
     exit_timeout_s: float | None = None,
     local_server: bool | None = None,
 ) -> Session:
@@ -66,6 +67,7 @@ def attach(
         spool_dir: folder for that.
         snapshot_bytes: disk, in the same folder, for snapshots that are not delivered yet.
         history_rule: when to record the history without being asked, such as ``"above 90%"``.
+        oom_reports: whether it is written down what is known when memory runs out.
         exit_timeout_s: how long the end of the process may wait for delivery.
         local_server: whether a local server may be started.
     """
@@ -91,6 +93,7 @@ def attach(
             spool_dir=spool_dir,
             snapshot_bytes=snapshot_bytes,
             history_rule=history_rule,
+            oom_reports=oom_reports,
             exit_timeout_s=exit_timeout_s,
             local_server=local_server,
         )

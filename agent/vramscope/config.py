@@ -54,6 +54,8 @@ class Config(Struct, frozen=True):
     """Bound of the disk that snapshots take until they are delivered."""
     history_rule: HistoryRule | None = None
     """When to record the history without being asked; ``None`` is never."""
+    oom_reports: bool = True
+    """Whether it is written down what is known when memory runs out."""
     emulate: bool = False
     capacity_bytes: int = 8 << 30
     """Memory of the emulated device."""
@@ -210,6 +212,7 @@ _READERS: Final[dict[str, tuple[str, Callable[[object], Any]]]] = {
     "spool_dir": ("spool_dir", _read_folder),
     "snapshot_bytes": ("snapshot_bytes", parse_size),
     "history_rule": ("history_rule", _read_rule),
+    "oom_reports": ("oom_reports", _read_flag),
     "emulate": ("emulate", _read_flag),
     "capacity": ("capacity_bytes", parse_size),
     "exit_timeout_s": ("exit_timeout_s", _read_number(0.0, 60.0, "seconds")),

@@ -47,6 +47,13 @@ def add_agent_options(parser: argparse.ArgumentParser, *, emulation: bool = True
     add("--spool-dir", metavar="FOLDER", help="folder for that")
     add("--snapshot-bytes", metavar="SIZE", help="disk there for snapshots on their way (1GiB)")
     add("--history-rule", metavar="RULE", help='record by itself: "above 90%% for 20 steps" (off)')
+    add(
+        "--no-oom-reports",
+        dest="oom_reports",
+        action="store_const",
+        const=False,
+        help="do not write down what is known when memory runs out",
+    )
     add("--exit-timeout-s", metavar="S", help="how long the end may wait for delivery (1)")
     add(
         "--no-local-server",

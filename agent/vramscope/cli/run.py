@@ -19,7 +19,9 @@ from vramscope.session import open_session_with
 from vramscope.startup.arming import SWITCH
 from vramscope.startup.startup_file import has_startup_file
 
-_FLAGS: Final = frozenset({"--emulate", "--no-local-server", "--no-peaks", "-h", "--help"})
+_FLAGS: Final = frozenset(
+    {"--emulate", "--no-local-server", "--no-oom-reports", "--no-peaks", "-h", "--help"}
+)
 
 
 def execute(arguments: list[str]) -> int:

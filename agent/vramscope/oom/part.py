@@ -92,6 +92,7 @@ class OomPart:
         steps: Callable[[], RowSource],
         settings: Callable[[], str | None],
     ) -> None:
+        self._is_on = config.oom_reports
         self._folder = ReportFolder(config.spool_dir)
         self._writer = ReportWriter(self._folder)
         self._ship_any = ship
@@ -143,10 +144,12 @@ class OomPart:
 
     def handlers(self) -> dict[str, Handler]:
         """The command that other ranks' troubles bring."""
-        return oom_handlers(self._observer.asked)
+        return oom_handlers(self._observer.asked) if self._is_on else {}
 
     def install(self) -> None:
         """Be told from now on, or as soon as the job has set its device up."""
+        if not self._is_on:
+            return
         trampoline.switch_on(self._take)
         with guarded("out of memory observer"):
             self._attaching.install()
@@ -154,11 +157,14 @@ class OomPart:
 
     def ship_left(self) -> None:
         """Deliver what killed processes have left here. Transport thread: it reads the disk."""
-        with guarded("left reports"):
-            ship_left(self._folder, self._ship)
+        if self._is_on:
+            with guarded("left reports"):
+                ship_left(self._folder, self._ship)
 
     def look(self, stats: Stats | None) -> None:
         """Compare what was just sampled. Sampler thread."""
+        if not self._is_on:
+            return
         with guarded("out of memory counters"):
             words = self._counters.rise(stats, is_told=self._attaching.is_attached)
             if words is not None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import _thread
 import errno
 import json
 import os
@@ -14,7 +15,7 @@ from tests.support.fake_clock import FakeClock
 from vramscope.oom import oom_observer
 from vramscope.oom.burst import FULL_AT_FIRST
 from vramscope.oom.oom_observer import MAX_LIGHT, QUIET_S, OomObserver
-from vramscope.oom.report import ReportMaker, Sources
+from vramscope.oom.report import AUTOGRAD_THREAD, ReportMaker, Sources
 from vramscope.oom.report_folder import ReportFile, ReportFolder
 from vramscope.oom.report_writer import ReportWriter
 from vramscope_protocol.messages import Event, OomBegin
@@ -232,3 +233,21 @@ def test_several_threads_run_out_at_once(rig: Rig) -> None:
     assert rig.observer.count == 8
     told = sum(event.data.get("times", 1) for event in rig.told("oom"))
     assert told == 8
+
+
+def test_a_thread_that_python_did_not_start_is_autograds(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vramscope.oom.report._is_in_backward", lambda: True)
+    is_over = threading.Event()
+
+    def run() -> None:
+        rig.run_out()
+        is_over.set()
+
+    _thread.start_new_thread(run, ())
+    assert is_over.wait(30)
+    (report,) = rig.on_disk()
+    assert (report["thread"], report["part"]) == (AUTOGRAD_THREAD, "backward")
+    assert report["threads"][0]["raised"]
+    assert "run_out" in [line["function"] for line in report["threads"][0]["frames"]]

@@ -174,3 +174,15 @@ def test_requests_that_are_turned_down_at_once_are_counted(
     (report,) = reports(tmp_path)
     assert report["source"] == "counter"
     assert "turned requests down" in report["message"]
+
+
+def test_switched_off_nothing_is_written_and_nothing_of_ours_is_there(tmp_path: Path) -> None:
+    hooks = sys.excepthook, threading.excepthook
+    watch = Watch(emulate=True, capacity=CAPACITY_BYTES, spool_dir=str(tmp_path), oom_reports=False)
+    watch.observer.start()
+    assert (sys.excepthook, threading.excepthook) == hooks
+    assert "oom_report" not in watch.observer.commands()
+    run_out()
+    assert watch.observer.__dict__["_sampler"].sample_now(10)
+    watch.observer.stop(5)
+    assert reports(tmp_path) == []
