@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from vramscope_analysis.diagnosis.questions import COMMAND, Question
-from vramscope_protocol.commands import COMMANDS
+from vramscope_protocol.commands import COMMANDS, FINAL_STATES
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.auth.principal import VIEW, Principal
 from vramscope_server.commands.record import CommandRecord
@@ -23,6 +23,7 @@ ISSUER: Final = "vramscope"
 _logger = logging.getLogger("vramscope.findings")
 
 _HOST_GROWTH: Final = frozenset({"host_growth", "pinned_growth"})
+_NO_ANSWER: Final = FINAL_STATES - {"done"}
 _DEADLINE_S: Final = 600.0
 """Steps may be slow; the agent gives up by itself when nothing grows."""
 _LONGEST_WAIT_S: Final = 600.0
@@ -89,6 +90,10 @@ class Investigator:
             questions: what the judges would like to know, the most urgent first.
         """
         asked = self._asked(run_id)
+        if asked.command is not None and asked.command.state in _NO_ANSWER:
+            # It could not answer yet: that time does not count.
+            (rank,), asked.command = asked.command.ranks, None
+            asked.ranks[rank] -= 1
         is_asking = asked.command is not None and not asked.command.is_final
         if COMMAND not in COMMANDS or is_asking or not self._is_time(asked):
             return

@@ -9,7 +9,7 @@ import pytest
 
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.questions import COMMAND, Question
-from vramscope_protocol.commands import Receipt
+from vramscope_protocol.commands import CommandState, Receipt
 from vramscope_protocol.errors import RATE_LIMITED, VramscopeError
 from vramscope_server.commands.record import CommandRecord, RankAnswer
 from vramscope_server.commands.request import CommandRequest, Issuer, make_record
@@ -37,9 +37,9 @@ class Coordinator:
     def ranks(self) -> list[int]:
         return [record.ranks[0] for record in self.asked]
 
-    def answer(self) -> None:
+    def answer(self, state: CommandState = "done") -> None:
         record = self.asked[-1]
-        record.answer(record.ranks[0], RankAnswer("done", 1, Receipt("done")))
+        record.answer(record.ranks[0], RankAnswer(state, 1, Receipt(state)))
 
 
 class Bench:
@@ -130,6 +130,19 @@ def test_growing_host_memory_is_asked_about_after_everything_else(bench: Bench) 
         bench.now_s += 3600
         bench.look(records=[host])
     assert bench.coordinator.ranks == [5, 4, 4, 4, 4], "not for ever"
+
+
+def test_a_time_without_an_answer_does_not_count(bench: Bench) -> None:
+    host = record(4, kind="host_growth", stage="suspected")
+    for _ in range(6):
+        bench.look(records=[host])
+        bench.coordinator.answer("failed")
+        bench.now_s += 3600
+    for _ in range(9):
+        bench.look(records=[host])
+        bench.coordinator.answer()
+        bench.now_s += 3600
+    assert len(bench.coordinator.asked) == 6 + 4
 
 
 def test_a_refusal_waits_like_an_answer(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
