@@ -17,7 +17,7 @@ LOOKS: Final = 4
 _LOOKS_OF_RISES: Final = 3
 EVERY_STEPS: Final = 4
 _LONGEST_EVERY: Final = 1000
-_PERIODS: Final = 2.5
+_PERIODS: Final = 5
 _MORE_STEPS: Final = 8
 _MOST_STEPS: Final = 5000
 _OF_HELD: Final = {"looks": 3, "every": 1, "max_steps": 8}
@@ -78,7 +78,7 @@ def _looks(period_steps: int) -> dict[str, int]:
     # The agent looks when memory has risen; what lies between rises is not to be taken for one.
     every = min(max(period_steps // 3, EVERY_STEPS), _LONGEST_EVERY)
     # If the next rises do not come it is over soon, and something else can be asked.
-    max_steps = min(int(_PERIODS * period_steps) + _MORE_STEPS, _MOST_STEPS)
+    max_steps = min(_PERIODS * period_steps + _MORE_STEPS, _MOST_STEPS)
     return {"looks": _LOOKS_OF_RISES, "every": every, "max_steps": max_steps}
 
 

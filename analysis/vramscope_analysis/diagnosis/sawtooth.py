@@ -69,19 +69,27 @@ def sawtooth_of(floors: Floors, samples: Rows) -> Sawtooth | None:
     falls = _falls(floors)
     if not len(falls):
         return None
-    collected = _rose(floors, samples, COLLECTED)
-    if collected is None:
-        return None
-    falls = falls[collected[falls] >= 0]  # what was before the first sample is not known
-    if not len(falls):
-        return None
-    matched = falls[collected[falls] > 0]
-    chance = float((collected > 0).sum() / max((collected >= 0).sum(), 1)) ** len(matched)
-    if len(matched) < _MATCHED * len(falls) or chance > _CHANCE or not len(matched):
-        return None
-    full = _rose(floors, samples, FULL_COLLECTIONS)
-    is_automatic = full is not None and float((full[matched] > 0).mean()) <= 1 - _MATCHED
-    return _sawtooth(floors, matched, chance, is_automatic=is_automatic)
+    # Where small cycles are freed all the time, the falls that count come with full collections.
+    for name in (COLLECTED, FULL_COLLECTIONS):
+        matched, chance = _matched(falls, _rose(floors, samples, name))
+        if chance <= _CHANCE:
+            full = _rose(floors, samples, FULL_COLLECTIONS)
+            is_automatic = full is not None and float((full[matched] > 0).mean()) <= 1 - _MATCHED
+            return _sawtooth(floors, matched, chance, is_automatic=is_automatic)
+    return None
+
+
+def _matched(
+    falls: NDArray[np.int64], rose: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64], float]:
+    """The falls in whose step a count rose, if these are nearly all, and the chance of that."""
+    if rose is None:
+        return falls, 1.0
+    falls = falls[rose[falls] >= 0]  # what was before the first sample is not known
+    matched = falls[rose[falls] > 0]
+    if not len(matched) or len(matched) < _MATCHED * len(falls):
+        return falls, 1.0
+    return matched, float((rose > 0).sum() / (rose >= 0).sum()) ** len(matched)
 
 
 def last_collection_step(samples: Rows) -> int | None:

@@ -40,7 +40,7 @@ def test_of_a_leak_in_every_step_a_few_looks_are_asked() -> None:
 def test_of_a_staircase_looks_are_further_apart() -> None:
     risen_times = steps_of(300) // 60
     (question,) = asked(rank_of(BASE + risen_times * 12 * MIB, BLOCKS + risen_times))
-    assert question.params == {"looks": 3, "every": 20, "max_steps": 158}
+    assert question.params == {"looks": 3, "every": 20, "max_steps": 308}
 
 
 def test_two_equal_rises_are_reason_to_watch_the_next_but_not_to_speak() -> None:
@@ -48,7 +48,7 @@ def test_two_equal_rises_are_reason_to_watch_the_next_but_not_to_speak() -> None
     rank = at(rank_of(BASE + risen_times * 12 * MIB, BLOCKS + risen_times), 130)
     (question,) = asked(rank)
     assert question.reason == "memory rose alike at steps 61 and 121"
-    assert question.params == {"looks": 3, "every": 20, "max_steps": 158}
+    assert question.params == {"looks": 3, "every": 20, "max_steps": 308}
     assert diagnose(RunEvidence("r", 0, ranks=(rank,))) == []
 
 

@@ -51,6 +51,14 @@ def test_where_it_collects_all_the_time_falls_say_nothing() -> None:
     assert found(teeth(90), samples_of(list(range(0, 400, 12)))) is None
 
 
+def test_where_small_cycles_are_freed_all_the_time_full_collections_tell() -> None:
+    samples = samples_of([90, 180, 270, 360])
+    busy = {**samples.columns, "gc.collected": np.arange(len(samples)) * 8}
+    sawtooth = found(teeth(90), Rows(samples.time_ns, busy, samples.number))
+    assert sawtooth is not None
+    assert (sawtooth.falls, sawtooth.is_automatic) == ((91, 181, 271, 361), False)
+
+
 def test_one_fall_is_enough_if_collections_are_rare() -> None:
     steps = rank_of(BASE + np.where(steps_of(400) < 300, steps_of(400), 0) * MIB).steps
     assert found(steps, samples_of([300])) is not None
