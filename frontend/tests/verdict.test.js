@@ -24,6 +24,7 @@ test("healthy is said only where it is known that nothing was found", () => {
   assert.equal(unread.sentence, "26.2 GiB of head-room at the peak so far.");
   assert.match(unread.second, /113\.6 of 139\.8 GiB \(step 4,357\)\. Only head-room is judged here/);
   assert.equal(verdictOf(seen({ isJudged: true })).sentence, "Healthy. 26.2 GiB of head-room at the peak.");
+  assert.doesNotMatch(verdictOf(seen({ isJudged: true, firstStep: null })).sentence, /Healthy/);
   assert.equal(verdictOf(seen({ isJudged: true, flatSteps: 1240 })).sentence, "Healthy. 26.2 GiB of head-room at the peak, no growth over the last 1,240 steps.");
   assert.equal(verdictOf(seen({ isJudged: true }, {}, { state: "stale" })).sentence, "Last known: healthy, 26.2 GiB of head-room, – ago.".replace("–", "0 s"));
 });

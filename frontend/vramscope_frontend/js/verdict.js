@@ -129,11 +129,12 @@ function alive(seen) {
 }
 
 /**
- * Nothing urgent is found, and that is known.
+ * Nothing urgent is found, and enough was seen to find something.
  * @param {Parameters<typeof verdictOf>[0]} seen
  */
-function isHealthy({ isJudged = false, findings = [] }) {
-  return isJudged && !findings.some((finding) => finding.severity !== "info");
+function isHealthy({ run, firstStep, isJudged = false, findings = [] }) {
+  const steps = known(run.step) && known(firstStep) ? run.step - firstStep : 0;
+  return isJudged && steps >= WARM_UP_STEPS && !findings.some((finding) => finding.severity !== "info");
 }
 
 /**

@@ -41,8 +41,9 @@ const TICK_MS = 100;
 /** Ages tick even when nothing arrives. */
 const AGE_MS = 500;
 const SAY_AFTER_MS = 2000;
-/** Growth a step that is shown as 0.0. */
+/** Growth a step that is shown as 0.0, and what of a device would take half a million steps to fill it. */
 const FLAT_BYTES = 0.05 * MIB;
+const FLAT_SHARE = 2e-6;
 
 export class RunPage {
   /**
@@ -197,7 +198,9 @@ export class RunPage {
   found(run) {
     const { judged, store } = this.session;
     const growth = this.view instanceof Overview ? this.view.facts?.growth : null;
-    const isFlat = growth && Math.abs(growth.slope) <= Math.max(growth.error, FLAT_BYTES);
+    // As long as growth may hide in the error nothing is said of it.
+    const least = Math.max(FLAT_BYTES, FLAT_SHARE * (this.summary?.limit.bytes ?? 0));
+    const isFlat = growth && Math.abs(growth.slope) + growth.error <= least;
     return { findings: presentFindings(store.state.findings, run), isJudged: judged !== null && (known(judged.judged_ns) || run.state !== "live"), flatSteps: isFlat ? growth.steps : null };
   }
 
