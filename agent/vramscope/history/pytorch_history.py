@@ -5,14 +5,13 @@ Everything goes through the job's own ``torch.cuda.memory``. An emulated device 
 
 from __future__ import annotations
 
-import gc
 import inspect
 import sys
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, Final, Literal, cast
 
 from vramscope.devices.caching_allocator import initialised_cuda, read_snapshot
+from vramscope.history.no_collection import no_collection
 from vramscope_protocol.errors import CONFLICT, VramscopeError
 
 HistoryMode = Literal["state", "alloc", "all"]
@@ -77,7 +76,7 @@ class PytorchHistory:
             VramscopeError: ``conflict``, there is no device.
         """
         c_module = self._require()
-        with _no_collection():
+        with no_collection():
             if traces or self._emulated:
                 snapshot: Snapshot = self._memory()._snapshot()
             else:
@@ -111,19 +110,6 @@ class PytorchHistory:
         if c_module is None:
             raise VramscopeError(CONFLICT, _NOT_UP)
         return c_module
-
-
-@contextmanager
-def _no_collection() -> Generator[None]:
-    """Keep Python from looking for garbage among what is being made: with so many new objects it
-    would go through all of the job's, which may take longer than the snapshot."""
-    was_on = gc.isenabled()
-    try:
-        gc.disable()  # inside: Ctrl-C may come right after it
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def counts(snapshot: Snapshot) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -24,6 +24,8 @@ class Moment(Struct):
     device_free_bytes: int | None = None
     thread_number: int | None = field(default_factory=threading.get_ident)
     """The thread that ran out; ``None`` is not known."""
+    lines: list[dict[str, Any]] | None = None
+    """What an exception came through, the innermost first: its thread is not there any more."""
     message: str = ""
     linked_to: str = ""
     """The report of another rank, which ran out."""

@@ -15,11 +15,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from vramscope.guard import summary
+from vramscope.history.no_collection import no_collection
 from vramscope.oom.burst import Burst, Detail
 from vramscope.oom.moment import Moment, Source
 from vramscope.oom.report import Report, ReportMaker, encoded
 from vramscope.oom.report_folder import ReportFile, file_name
 from vramscope.oom.report_writer import ReportWriter, Writing
+from vramscope.oom.thread_stacks import Line
 from vramscope.sampling.clock import Clock
 from vramscope_protocol.messages import Event, OomBegin
 
@@ -122,16 +124,17 @@ class OomObserver:
         )
         self._report(moment, detail)
 
-    def noticed(self, source: Source, message: str = "", *, on_this_thread: bool = True) -> None:
+    def noticed(self, source: Source, message: str, lines: list[Line] | None) -> None:
         """Memory ran out where PyTorch does not tell of it.
 
         Args:
             source: how it was noticed.
-            message: of the exception.
-            on_this_thread: whether it was here.
+            message: of the exception, or in our words.
+            lines: that the exception came through, the innermost first; ``None`` if there is
+                none, and so nobody knows on which thread it was.
         """
-        moment = Moment(self._clock.time_ns(), source, message=message)
-        if not on_this_thread:
+        moment = Moment(self._clock.time_ns(), source, message=message, lines=lines)
+        if lines is None:
             moment.thread_number = None
         with self._lock:
             self._last_s = self._monotonic_s()
@@ -155,8 +158,13 @@ class OomObserver:
         """Whether memory ran out, and no step has ended since."""
         return bool(self._open)
 
-    def ended_by(self, message: str) -> None:
-        """An exception that says that memory ran out ends the job. On its thread."""
+    def ended_by(self, message: str, lines: list[Line]) -> None:
+        """An exception that says that memory ran out ends the job. On its thread.
+
+        Args:
+            message: of the exception.
+            lines: that it came through, the innermost first.
+        """
         with self._lock:
             kept = self._open[-1] if self._open else None
             if kept is None:
@@ -171,6 +179,7 @@ class OomObserver:
         if skipped or kept.detail == "light":
             moment.message = message
             moment.thread_number = threading.get_ident()
+            moment.lines = lines
             kept = self._report(moment, "full", ("written as the exception ended the job",))
         data: dict[str, Any] = {"report": kept.moment.id, "message": message}
         self._tell("oom_fatal", kept, "the job ended because memory ran out", data)
@@ -209,6 +218,11 @@ class OomObserver:
             self._emit(Event(0, self._clock.time_ns(), "oom", step, text, told))
 
     def _report(self, moment: Moment, detail: Detail, notes: tuple[str, ...] = ()) -> _Kept:
+        # It would free what only waits for it, and so what is to be seen, in the middle of this.
+        with no_collection():
+            return self._report_now(moment, detail, notes)
+
+    def _report_now(self, moment: Moment, detail: Detail, notes: tuple[str, ...]) -> _Kept:
         start_s = time.perf_counter()
         report = self._maker.begin(moment)
         report["notes"] += notes

@@ -26,6 +26,7 @@ from vramscope.oom.recent_rows import MAX_SAMPLES, MAX_STEPS, SAMPLES_NS, Recent
 from vramscope.oom.report import ReportMaker, Sources
 from vramscope.oom.report_folder import ReportFile, ReportFolder
 from vramscope.oom.report_writer import ReportWriter
+from vramscope.oom.thread_stacks import traceback_lines
 from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.rows import Row
@@ -168,7 +169,7 @@ class OomPart:
         with guarded("out of memory counters"):
             words = self._counters.rise(stats, is_told=self._attaching.is_attached)
             if words is not None:
-                self._observer.noticed("counter", words, on_this_thread=False)
+                self._observer.noticed("counter", words, None)
             self._observer.poll()
 
     def at_boundary(self, step: int) -> None:
@@ -201,11 +202,11 @@ class OomPart:
         place = place_of(error)
         if place is None:
             return
-        message = message_of(error)
+        message, lines = message_of(error), traceback_lines(error)
         if place == "host" or not self._observer.has_open:
-            self._observer.noticed("exception" if place == "device" else "host", message)
+            self._observer.noticed("exception" if place == "device" else "host", message, lines)
         if is_end:
-            self._observer.ended_by(message)
+            self._observer.ended_by(message, lines)
 
     def _ship(self, begin: OomBegin, file: ReportFile | None, data: bytes) -> None:
         def over(reason: str) -> None:

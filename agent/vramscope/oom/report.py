@@ -226,6 +226,9 @@ class _Part(guarded):
 def _add_threads(report: Report, moment: Moment) -> None:
     threads = thread_stacks(moment.thread_number)
     report["threads"] = threads
+    for thread in threads:
+        if thread["raised"] and moment.lines is not None:
+            thread["frames"] = moment.lines
     in_backward = _is_in_backward() and moment.source == "observer"
     for thread in threads:
         if thread["raised"] and thread["daemon"] is None and in_backward:

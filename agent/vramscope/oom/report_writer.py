@@ -47,6 +47,7 @@ class ReportWriter:
         # Simple: it may be put into from inside itself, by a finalizer that runs out of memory.
         self._queue: SimpleQueue[Writing | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._starting = threading.RLock()
         self._is_closed = False
 
     def write(self, writing: Writing) -> None:
@@ -68,15 +69,17 @@ class ReportWriter:
         """In a forked child: the thread is not here, and the files are the parent's."""
         self._is_closed = True
         self._thread = None
+        self._starting = threading.RLock()
         self._queue = SimpleQueue()
 
     def _has_thread(self) -> bool:
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
-            with contextlib.suppress(RuntimeError):
-                thread.start()
-                self._thread = thread
-        return self._thread is not None
+        with self._starting:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+                with contextlib.suppress(RuntimeError):
+                    thread.start()
+                    self._thread = thread
+            return self._thread is not None
 
     def _run(self) -> None:
         while (writing := self._queue.get()) is not None:

@@ -71,6 +71,18 @@ def stack_lines(frame: FrameType | None, *, without_ours: bool = False) -> list[
     return lines
 
 
+def traceback_lines(error: BaseException) -> list[Line]:
+    """Lines that an exception came through, the innermost first."""
+    lines: list[Line] = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        number: int | None = trace.tb_lineno
+        lines.append({"file": code.co_filename, "line": number or 0, "function": code.co_name})
+        trace = trace.tb_next
+    return lines[: -MAX_FRAMES - 1 : -1]
+
+
 def part_of_step(lines: list[Line], *, in_backward: bool) -> str:
     """The part of a training step that a stack is in: "" if it is in none that can be told."""
     if in_backward:

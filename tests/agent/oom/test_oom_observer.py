@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import _thread
 import errno
+import gc
 import json
 import os
 import threading
@@ -19,6 +20,9 @@ from vramscope.oom.report import AUTOGRAD_THREAD, ReportMaker, Sources
 from vramscope.oom.report_folder import ReportFile, ReportFolder
 from vramscope.oom.report_writer import ReportWriter
 from vramscope_protocol.messages import Event, OomBegin
+
+LINES = [{"file": "train.py", "line": 7, "function": "step"}]
+"""What an exception came through."""
 
 
 class Rig:
@@ -146,10 +150,10 @@ def test_the_next_step_end_makes_them_recovered(rig: Rig) -> None:
 
 
 def test_what_ends_the_job_is_told_with_its_message(rig: Rig) -> None:
-    rig.observer.ended_by("nothing ran out")
+    rig.observer.ended_by("nothing ran out", LINES)
     assert rig.events == []
     rig.run_out()
-    rig.observer.ended_by("CUDA out of memory.")
+    rig.observer.ended_by("CUDA out of memory.", LINES)
     (event,) = rig.told("oom_fatal")
     assert event.data == {"report": rig.on_disk()[0]["id"], "message": "CUDA out of memory."}
     assert len(rig.on_disk()) == 1
@@ -158,22 +162,24 @@ def test_what_ends_the_job_is_told_with_its_message(rig: Rig) -> None:
 @pytest.mark.parametrize("seconds", [0.01, 0.001])
 def test_what_ends_the_job_is_whole_however_many_there_were(rig: Rig, seconds: float) -> None:
     rig.run_out(FULL_AT_FIRST + 6, seconds)
-    rig.observer.ended_by("CUDA out of memory.")
+    rig.observer.ended_by("CUDA out of memory.", LINES)
     last = rig.on_disk()[-1]
     assert (last["detail"], last["complete"]) == ("full", True)
     assert last["message"] == "CUDA out of memory."
+    assert last["threads"][0]["frames"] == LINES
     (event,) = rig.told("oom_fatal")
     assert event.data["report"] == last["id"]
 
 
 def test_what_pytorch_does_not_tell_is_written_down_too(rig: Rig) -> None:
-    rig.observer.noticed("exception", "CUDA error: out of memory")
+    rig.observer.noticed("exception", "CUDA error: out of memory", LINES)
     rig.clock.advance(1)
-    rig.observer.noticed("counter", "times out of memory: 3", on_this_thread=False)
+    rig.observer.noticed("counter", "times out of memory: 3", None)
     by_exception, by_counter = rig.on_disk()
     assert (by_exception["source"], by_exception["detail"]) == ("exception", "full")
     assert by_exception["message"] == "CUDA error: out of memory"
     assert by_exception["threads"][0]["raised"]
+    assert by_exception["threads"][0]["frames"] == LINES
     assert (by_counter["source"], by_counter["detail"]) == ("counter", "light")
     assert not by_counter["threads"][0]["raised"]
 
@@ -251,3 +257,20 @@ def test_a_thread_that_python_did_not_start_is_autograds(
     assert (report["thread"], report["part"]) == (AUTOGRAD_THREAD, "backward")
     assert report["threads"][0]["raised"]
     assert "run_out" in [line["function"] for line in report["threads"][0]["frames"]]
+
+
+def test_nothing_is_collected_in_the_middle_of_it(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    complete = ReportMaker.complete
+
+    def look(*arguments: Any) -> None:
+        seen.append(gc.isenabled())
+        complete(*arguments)
+
+    monkeypatch.setattr(ReportMaker, "complete", look)
+    gc.enable()
+    rig.run_out()
+    assert seen == [False]
+    assert gc.isenabled()

@@ -12,6 +12,7 @@ from vramscope.oom.thread_stacks import (
     part_of_step,
     stack_lines,
     thread_stacks,
+    traceback_lines,
 )
 
 
@@ -91,3 +92,20 @@ def test_the_part_of_a_step_is_told_by_the_stack() -> None:
     assert part_of_step([*backward, *lines("train.py")], in_backward=False) == "backward"
     assert part_of_step(forward, in_backward=True) == "backward"
     assert part_of_step(lines("train.py"), in_backward=False) == ""
+
+
+def test_an_exception_has_the_lines_that_it_came_through() -> None:
+    def fail(depth: int) -> None:
+        if depth:
+            fail(depth - 1)
+        raise RuntimeError
+
+    found: list[list[dict[str, Any]]] = []
+    for depth in (0, 2 * MAX_FRAMES):
+        try:
+            fail(depth)
+        except RuntimeError as error:
+            found.append(traceback_lines(error))
+    assert [line["function"] for line in found[0]] == ["fail", sys._getframe().f_code.co_name]
+    assert len(found[1]) == MAX_FRAMES
+    assert found[1][0]["line"] > found[1][1]["line"]
