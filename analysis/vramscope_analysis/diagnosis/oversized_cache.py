@@ -56,7 +56,7 @@ def oversized_cache(rank: RankEvidence) -> list[Finding]:
 def _is_large(use: CacheUse) -> bool:
     limit_bytes = use.limit_bytes or 0
     unused = use.unused_bytes
-    if unused >= 0.1 * limit_bytes and unused >= 0.25 * use.reserved_bytes:
+    if unused >= 0.08 * limit_bytes and unused >= 0.25 * use.reserved_bytes:
         return True
     return unused >= max(0.45 * use.reserved_bytes, 64 * MIB, 0.01 * limit_bytes)
 
