@@ -97,6 +97,8 @@ class ExplainGrowthParams(Struct, forbid_unknown_fields=True):
     """Give up waiting for growth after so many steps."""
     host: bool = False
     """Look at host memory instead: by the number of steps, not when device memory rises."""
+    above_bytes: Annotated[int, Meta(ge=1)] | None = None
+    """Look once within a step instead, when so much device memory is allocated."""
 
 
 class CommandSpec(Struct, frozen=True):

@@ -10,6 +10,7 @@ from vramscope.devices.device import Device
 from vramscope.growth.growth_watch import GrowthWatch
 from vramscope.growth.host_watch import HostWatch
 from vramscope.growth.optimizers_in_use import OptimizersInUse
+from vramscope.growth.ramp_watch import RampWatch
 from vramscope.growth.recording import StackRecording
 from vramscope.history.history import History
 from vramscope_protocol.errors import CONFLICT, VramscopeError
@@ -29,13 +30,17 @@ def growth_handlers(
         add_cost_ns: told what the looks cost.
         optimizers: knows who steps.
     """
-    running: list[GrowthWatch | HostWatch] = []
+    running: list[GrowthWatch | HostWatch | RampWatch] = []
 
     def explain_growth(call: Call) -> Ongoing:
         if any(watch.is_on for watch in running):
             raise VramscopeError(CONFLICT, "what grows is being looked at already")
         if "torch" not in sys.modules or device.memory_stats() is None:
             raise VramscopeError(CONFLICT, "this process has not used the device yet")
+        if call.params.above_bytes is not None:
+            ramp_watch = RampWatch(device, call.params, call.step, add_cost_ns)
+            running[:] = [ramp_watch]
+            return ramp_watch
         why_not = device.why_no_segments()
         if why_not is not None:
             raise VramscopeError(CONFLICT, why_not)

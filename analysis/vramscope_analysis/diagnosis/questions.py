@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from vramscope_analysis.diagnosis.evaluation_ramp import evaluation_ramp
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.held_memory import step_to_ask_about
+from vramscope_analysis.diagnosis.ramp_holder import ramp_look
 from vramscope_analysis.diagnosis.staircase import staircase_of
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
@@ -59,7 +61,12 @@ def _question(rank: RankEvidence) -> Question | None:
     reading = growth_reading(rank)
     growth = reading.growth
     if growth is None:
-        return _of_sawtooth(rank, reading) or _of_two_rises(rank, reading) or _of_held_memory(rank)
+        return (
+            _of_sawtooth(rank, reading)
+            or _of_two_rises(rank, reading)
+            or _of_ramp(rank, reading)
+            or _of_held_memory(rank)
+        )
     if not reading.is_suspicious:
         return _of_sawtooth(rank, reading)
     if not _is_open(rank, reading):
@@ -109,6 +116,16 @@ def _of_sawtooth(rank: RankEvidence, reading: GrowthReading) -> Question | None:
         {"looks": LOOKS, "every": EVERY_STEPS},
         int(sawtooth.top_bytes),
     )
+
+
+def _of_ramp(rank: RankEvidence, reading: GrowthReading) -> Question | None:
+    """What builds up in an evaluation is there to be seen in the next one."""
+    ramp = evaluation_ramp(rank, reading.floors)
+    look = None if ramp is None else ramp_look(rank, ramp)
+    if ramp is None or look is None:
+        return None
+    reason = f"memory builds up within step {ramp.steps[-1]}"
+    return Question(rank.rank, reason, look, int(ramp.bytes))
 
 
 def _of_held_memory(rank: RankEvidence) -> Question | None:

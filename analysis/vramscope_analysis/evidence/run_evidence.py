@@ -59,6 +59,7 @@ class RankEvidence:
         processes: what processes hold of the device: ``pid``, ``command``, ``bytes``, ``own``.
         outside: what this process holds beside PyTorch's allocator: ``name``, ``bytes``.
         growth: the newest answer to the question what grows here.
+        within_step: the newest answer to what is held within a step, as in an evaluation.
         ooms: reports of running out of memory, oldest first.
         map: the newest look at the segments: ``largest_free_bytes``, ``free_bytes``, ...
         trials: what the newest recorded window says of other settings, the best first.
@@ -81,6 +82,7 @@ class RankEvidence:
     ooms: tuple[OomReport, ...] = ()
     map: Mapping[str, Any] | None = None
     trials: tuple[SettingsTrial, ...] = ()
+    within_step: GrowthReport | None = None
 
     @property
     def own_limit_bytes(self) -> int | None:

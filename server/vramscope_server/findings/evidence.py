@@ -96,12 +96,16 @@ class GatheredEvidence:
     def take_command(self, run_id: str, command: dict[str, Any]) -> None:
         """A command has changed: answers to the question what grows are evidence."""
         run = self._runs.get(run_id)
-        for rank, report, is_of_host in growth_answers(command):
+        for answer in growth_answers(command):
+            rank, report = answer.rank, answer.report
             gathered = None if run is None else run.ranks.get(rank)
             # One of a life before says nothing of this one.
             if run is None or gathered is None or report.time_ns < gathered.started_ns - CLOCKS_NS:
                 continue
-            run.is_new |= gathered.take_growth(report, is_of_host=is_of_host)
+            if answer.is_within_step:
+                run.is_new |= gathered.take_within_step(report)
+            else:
+                run.is_new |= gathered.take_growth(report, is_of_host=answer.is_of_host)
 
     def take_snapshot(self, run_id: str, snapshot: dict[str, Any]) -> None:
         """A snapshot has changed: one with a history can be replayed."""

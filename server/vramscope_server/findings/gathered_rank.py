@@ -57,6 +57,7 @@ class GatheredRank:
         """When it ran out of memory, in the lives before too."""
         self._device_growth: GrowthReport | None = None
         self._host_growth: GrowthReport | None = None
+        self._within_step: GrowthReport | None = None
         self.trials: tuple[SettingsTrial, ...] = ()
         """What the newest recorded window says of other settings."""
         self.life = 0
@@ -126,13 +127,21 @@ class GatheredRank:
     def take_growth(self, report: GrowthReport, *, is_of_host: bool = False) -> bool:
         """An answer to the question what grows; whether it is the newest that tells something."""
         known = self._host_growth if is_of_host else self._device_growth
-        is_telling = bool(report.groups or report.host_groups or report.notes)
+        is_telling = bool(report.groups or report.host_groups or report.held or report.notes)
         if known is not None and (not is_telling or report.time_ns <= known.time_ns):
             return False
         if is_of_host:
             self._host_growth = report
         else:
             self._device_growth = report
+        return True
+
+    def take_within_step(self, report: GrowthReport) -> bool:
+        """An answer to what is held within a step; whether it is the newest."""
+        known = self._within_step
+        if known is not None and (report.time_ns <= known.time_ns or not report.held):
+            return False
+        self._within_step = report
         return True
 
     def take_oom(self, report: OomReport) -> None:
@@ -168,6 +177,7 @@ class GatheredRank:
             growth=self.growth,
             ooms=tuple(sorted(self.ooms.values(), key=lambda report: report.time_ns)),
             trials=self.trials,
+            within_step=self._within_step,
         )
 
         def with_rows() -> RankEvidence:

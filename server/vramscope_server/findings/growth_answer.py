@@ -22,11 +22,17 @@ Read = Callable[[Any], Any]
 
 
 class Answer(NamedTuple):
-    """What one rank answered; ``is_of_host``: it looked at host memory and at nothing else."""
+    """What one rank answered, and what it looked at.
+
+    Args:
+        is_of_host: at host memory and at nothing else.
+        is_within_step: at what is held in the midst of a step.
+    """
 
     rank: int
     report: GrowthReport
     is_of_host: bool
+    is_within_step: bool
 
 
 def growth_answers(command: dict[str, Any]) -> Iterator[Answer]:
@@ -34,10 +40,11 @@ def growth_answers(command: dict[str, Any]) -> Iterator[Answer]:
     if command["name"] != COMMAND:
         return
     is_of_host = command["params"].get("host") is True
+    is_within_step = command["params"].get("above_bytes") is not None
     for rank, receipt in command["receipts"].items():
         if receipt["state"] == "done" and isinstance(receipt.get("result"), Mapping):
             report = growth_report(receipt["result"], receipt["time_ns"])
-            yield Answer(int(rank), report, is_of_host)
+            yield Answer(int(rank), report, is_of_host, is_within_step)
 
 
 def growth_report(answer: Mapping[str, Any], time_ns: int) -> GrowthReport:
