@@ -228,7 +228,9 @@ def _ramp_remedies(ramp: EvaluationRamp, holder: Holder | None) -> tuple[Remedy,
     )
     if holder is not None and holder.kind == GRAPH:
         return (detach,)
-    return (reduce, unread) if holder is not None else (reduce, detach, unread)
+    # A phase that is known to be an evaluation has its gradients off, as a rule.
+    is_known = holder is not None or ramp.name != ""
+    return (reduce, unread) if is_known else (reduce, detach, unread)
 
 
 def _ramp_severity(rank: RankEvidence, ramp: EvaluationRamp) -> Severity:
