@@ -96,6 +96,7 @@ class Observer:
         self._closers: list[Callable[[], object]] = []
         self._close_library: Callable[[], object] | None = None
         self._peak_counters: PeakCounters
+        self._steps: StepTracker
         on_boundary: Callable[[], None] | None = None
         self._further: FurtherDevices | None = None
         optimizers = OptimizersInUse(lambda: self._steps.step)

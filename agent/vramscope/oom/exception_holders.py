@@ -98,11 +98,10 @@ def _look_into(
 def _members(value: Any) -> Iterator[tuple[list[str], Any]]:
     """A value, and what lies in it if it is a list, a tuple or a dictionary."""
     yield [], value
-    kind = type(value)
-    if kind is list or kind is tuple:
+    if type(value) in (list, tuple):
         for place, member in enumerate(value[:_MAX_MEMBERS]):
             yield [f"[{place}]"], member
-    elif kind is dict:
+    elif type(value) is dict:
         for key, member in list(value.items())[:_MAX_MEMBERS]:
             words = f"[{key!r}]" if type(key) in (str, int) else "[...]"
             yield [words[:120]], member

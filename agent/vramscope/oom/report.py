@@ -19,7 +19,7 @@ from vramscope.oom.device_readings import DeviceReadings
 from vramscope.oom.largest_tensors import largest_tensors
 from vramscope.oom.moment import Moment
 from vramscope.oom.recent_rows import RecentRows
-from vramscope.oom.thread_stacks import part_of_step, thread_stacks
+from vramscope.oom.thread_stacks import Line, part_of_step, thread_stacks
 from vramscope.tensors.category import CODES, COLUMNS
 from vramscope.tensors.census import Census, Storage
 from vramscope.tensors.owners import Owners
@@ -235,7 +235,7 @@ def _add_threads(report: Report, moment: Moment) -> None:
             thread["name"] = AUTOGRAD_THREAD
     asked = next((each for each in threads if each["raised"]), None)
     report["thread"] = asked["name"] if asked is not None else ""
-    lines = asked["frames"] if asked is not None else []
+    lines: list[Line] = asked["frames"] if asked is not None else []
     if moment.source != "asked":
         report["part"] = part_of_step(lines, in_backward=in_backward)
 

@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from sqlalchemy import Connection
 
@@ -186,9 +186,9 @@ class OomReports:
         told = event["data"]
         if event["kind"] == "oom_recovered":
             step = told.get("step")
-            identities = told.get("reports", [told.get("report")])
-            if isinstance(step, int) and isinstance(identities, list):
-                for identity in identities[:64]:
+            identities: Any = told.get("reports", [told.get("report")])
+            if isinstance(step, int) and type(identities) is list:
+                for identity in cast("list[object]", identities)[:64]:
                     self._note(run_id, identity, {"recovered_step": step})
         elif event["kind"] == "oom_fatal":
             news = {"is_fatal": True, "message": text(told.get("message"), 4000)}
@@ -237,10 +237,11 @@ class OomReports:
 
     def _checked(self, begin: OomBegin, data: bytes) -> dict[str, Any]:
         try:
-            report = json.loads(data)
+            decoded: Any = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"expected a report in JSON: {error}") from None
-        if not isinstance(report, dict) or report.get("id") != begin.id:
+        report = cast("dict[str, Any]", decoded if type(decoded) is dict else {})
+        if report.get("id") != begin.id:
             raise ValueError("expected the report that was announced, got something else")
         return stored_row(begin, report, self._clock_ns())
 
