@@ -32,7 +32,8 @@ class CacheUse:
         stranded_bytes: free pieces of segments in use; None is not known.
         largest_free_bytes: the largest free piece; None is not known.
         limit_bytes: what the allocator may hold; None is not known.
-        highest_step: when most was taken.
+        highest_step: when most was taken, for the first time.
+        last_step: when more than lately was taken, for the last time; None is never, or not known.
         idle_steps: steps since tensors last took more than lately.
     """
 
@@ -45,6 +46,7 @@ class CacheUse:
     largest_free_bytes: int | None
     limit_bytes: int | None
     highest_step: int | None
+    last_step: int | None
     idle_steps: int
 
     @property
@@ -93,6 +95,7 @@ def cache_use(rank: RankEvidence, min_steps: int = MIN_STEPS) -> CacheUse | None
         largest_free_bytes=samples.last("cache.largest_free_bytes"),
         limit_bytes=allocator_limit(rank),
         highest_step=None if rows.number is None else int(rows.number[highest]),
+        last_step=int(rows.number[above[-1]]) if rows.number is not None and len(above) else None,
         idle_steps=len(rows) - (int(above[-1]) + 1 if len(above) else 0),
     )
 

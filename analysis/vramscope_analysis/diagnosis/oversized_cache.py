@@ -48,7 +48,7 @@ def oversized_cache(rank: RankEvidence) -> list[Finding]:
             remedies=_remedies(use, phase),
             detail=_detail(use, phase),
             subject=phase,
-            since_step=use.highest_step,
+            since_step=use.highest_step if phase else use.last_step,
         )
     ]
 
@@ -81,11 +81,14 @@ def _summary(use: CacheUse, phase: str, free_bytes: int | None) -> str:
             f"The cache keeps {unused} that training does not use; "
             f"{size_text(free_bytes)} of the device are left for others."
         )
-    step = "" if use.highest_step is None else f" at step {count_text(use.highest_step)}"
     if phase:
-        word = _WORDS.get(phase, phase)
-        return fitting(f"The {word}{step} lifted reserved memory: {unused} are not used since.")
-    return fitting(f"The cache keeps {unused} that were last needed{step}.")
+        word = f"{_WORDS.get(phase, phase)}{_at(use.highest_step)}"
+        return fitting(f"The {word} lifted reserved memory: {unused} are not used since.")
+    return fitting(f"The cache keeps {unused} that were last needed{_at(use.last_step)}.")
+
+
+def _at(step: int | None) -> str:
+    return "" if step is None else f" at step {count_text(step)}"
 
 
 def _detail(use: CacheUse, phase: str) -> str:
@@ -93,7 +96,7 @@ def _detail(use: CacheUse, phase: str) -> str:
     return (
         f"The {word} needed {size_text(use.highest_bytes)}, the last steps "
         f"{size_text(use.lately_bytes)}. The job itself reuses its cache before it asks for more; "
-        "only others have no use of it."
+        "it is missing to others alone."
     )
 
 
@@ -140,5 +143,5 @@ def _evidence(use: CacheUse, free_bytes: int | None) -> dict[str, Any]:
         "highest_bytes": use.highest_bytes,
         "idle_steps": use.idle_steps,
         "device_free_bytes": free_bytes,
-        "since_step": use.highest_step,
+        "since_step": use.highest_step if use.last_step is None else use.last_step,
     }

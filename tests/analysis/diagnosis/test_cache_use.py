@@ -35,7 +35,7 @@ def test_what_was_never_needed_and_what_is_not_needed_lately() -> None:
         25 * GIB,
         12 * GIB,
     )
-    assert (use.highest_step, use.idle_steps) == (41, 79)
+    assert (use.highest_step, use.last_step, use.idle_steps) == (41, 41, 79)
     assert use.unexplained_bytes == 4 * GIB  # 1 GiB is the graphs'
     assert use.unused_bytes == 9 * GIB  # no more than can be given back
 

@@ -65,6 +65,13 @@ def test_a_high_step_without_a_known_phase_is_told_once_it_is_long_ago() -> None
     assert finding.summary == "The cache keeps 21.0 GiB that were last needed at step 101."
 
 
+def test_of_a_high_stretch_the_last_step_is_told() -> None:
+    peaks = [10 * GIB] * 60 + [30 * GIB] * 60 + [10 * GIB] * 60
+    (finding,) = oversized_cache(job(peaks, [31 * GIB] * COUNT))
+    assert finding.summary.endswith("were last needed at step 120.")
+    assert finding.since_step == 120
+
+
 def test_a_cache_that_is_used_is_none() -> None:
     flat = job([10 * GIB] * COUNT, [11 * GIB] * COUNT)
     assert [oversized_cache(each) for each in prefixes(flat, 9)] == [[]] * 20
