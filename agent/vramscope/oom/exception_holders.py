@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.frame_locals import is_function, locals_of
@@ -102,6 +102,7 @@ def _members(value: Any) -> Iterator[tuple[list[str], Any]]:
         for place, member in enumerate(value[:_MAX_MEMBERS]):
             yield [f"[{place}]"], member
     elif type(value) is dict:
-        for key, member in list(cast("dict[Any, Any]", value).items())[:_MAX_MEMBERS]:
+        inside: dict[Any, Any] = value
+        for key, member in list(inside.items())[:_MAX_MEMBERS]:
             words = f"[{key!r}]" if type(key) in (str, int) else "[...]"
             yield [words[:120]], member
