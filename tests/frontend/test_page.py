@@ -116,11 +116,18 @@ def test_zoom_asks_for_a_finer_series_and_goes_back(page: Page, server: PageFixt
     page.mouse.down()
     page.mouse.move(box["x"] + 160, box["y"] + 120, steps=4)
     page.mouse.up()
+    bar = page.get_by_role("dialog", name="Marked range")
+    expect(bar).to_have_text(re.compile(r"lowest [\d.]+ GiB · highest [\d.]+ GiB · growth"))
+    expect(bar).to_contain_text("No recording covers this.")
+    expect(bar.get_by_role("button", name="Zoom")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(bar).to_be_hidden()
     expect(page.locator(".verdict")).to_contain_text("back to live")
     page.wait_for_function("() => document.querySelector('.figure').data[0].x.length > 200")
     asked = [path for path in server.paths if "/series?" in path and "start_ns=" in path]
     assert asked, server.paths
     assert "from=" in page.url
+    page.keyboard.press("Backspace")
     page.keyboard.press("Backspace")
     expect(page.locator(".verdict")).not_to_contain_text("back to live")
     assert "from=" not in page.url

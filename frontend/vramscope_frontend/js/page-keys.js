@@ -103,6 +103,7 @@ function chartKey(memory, key) {
       memory.goBack();
       return true;
     case "Escape":
+      if (memory.unmark()) return true;
       if (view.pinned === null && !view.range) return false;
       if (view.pinned === null) memory.goBack();
       else memory.setView({ ...view, pinned: null });

@@ -4,7 +4,8 @@
  * @typedef {object} Gestures
  * @property {(x: number | null, py: number | null) => void} onPoint
  * @property {(x: number) => void} onPin
- * @property {(range: [number, number]) => void} onZoom
+ * @property {(range: [number, number]) => void} onZoom a range was dragged
+ * @property {boolean} [keepsBrush] the brush stays until the chart takes it away
  * @property {(delta: number) => void} onPan in x units
  * @property {(factor: number, at: number) => void} onWheel
  * @property {() => void} onBack
@@ -47,9 +48,9 @@ export function attachPointer(timeline, gestures) {
       gestures.onPoint(pointed ? timeline.xAt(pointed.px) : null, pointed?.py ?? null);
     });
   };
-  const endDrag = () => {
+  const endDrag = (keep = false) => {
     drag = null;
-    brush.hidden = true;
+    brush.hidden = !keep;
   };
 
   surface.addEventListener("pointerdown", (event) => {
@@ -77,12 +78,12 @@ export function attachPointer(timeline, gestures) {
     if (!drag) return;
     const { px } = local(event);
     const { px: start, pan } = drag;
-    endDrag();
+    endDrag(gestures.keepsBrush === true && !pan && Math.abs(px - start) >= LEAST_DRAG_PX);
     if (pan) return;
     if (Math.abs(px - start) < LEAST_DRAG_PX) gestures.onPin(timeline.xAt(px));
     else gestures.onZoom([timeline.xAt(Math.min(px, start)), timeline.xAt(Math.max(px, start))]);
   });
-  surface.addEventListener("pointercancel", endDrag);
+  surface.addEventListener("pointercancel", () => endDrag());
   surface.addEventListener("pointerleave", () => point(null));
   surface.addEventListener("dblclick", () => gestures.onBack());
   surface.addEventListener("wheel", (event) => {

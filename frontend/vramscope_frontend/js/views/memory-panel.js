@@ -1,9 +1,11 @@
 // The panel "Memory": chart, controls, breakdown. It owns the view and nothing of the run.
 
+import { brushFacts } from "../brush-facts.js";
+import { toPixel } from "../charts/geometry.js";
 import { Timeline } from "../charts/timeline.js";
 import { isNamed } from "../composition.js";
 import { el, setAttribute } from "../dom.js";
-import { PHASE, STEP_DURATION } from "../fields.js";
+import { ALLOCATED, PHASE, STEP_DURATION } from "../fields.js";
 import { known, sizeText } from "../format.js";
 import { pictureOf, readingOf } from "../memory-model.js";
 import * as moves from "../memory-view.js";
@@ -11,6 +13,7 @@ import { phaseAt, phasesWithin } from "../phases.js";
 import { emptyTable, indexAt, isRolledUp } from "../series.js";
 import { secondsOf } from "../within-steps.js";
 import { Breakdown } from "./breakdown.js";
+import { BrushBar } from "./brush-bar.js";
 import { chartTable } from "./chart-table.js";
 import { LineLegend } from "./line-legend.js";
 import { MemoryControls } from "./memory-controls.js";
@@ -24,7 +27,7 @@ import { allRanksPicture } from "../ranks-model.js";
 
 /**
  * What the page knows and the panel needs for one picture; null while the run is not loaded.
- * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null}) | null} SceneSource
+ * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null, rangeLeadsTo: (view: MemoryView) => {link: string, snapshot: string | null, record: (() => void) | null}}) | null} SceneSource
  */
 
 const ALL_RANKS = "Used on the device. Band: from the rank with least to the rank with most; grey line: the median; bright line: the rank with the highest peak.";
@@ -73,13 +76,16 @@ export class MemoryPanel {
     this.timeline = new Timeline(this.chart, () => this.picture(), {
       onPoint: (x, py) => this.point(x, py),
       onPin: (x) => this.setView({ ...this.view, pinned: this.view.pinned === null ? x : null }),
-      onZoom: (range) => this.setView(moves.zoomTo(this.view, range, this.bounds)),
+      onZoom: (range) => this.markRange(range),
+      keepsBrush: true,
       onPan: (delta) => this.setView(moves.panBy(this.view, this.range, delta, this.bounds)),
       onWheel: (factor, at) => this.setView(moves.zoomAround(this.view, this.range, factor, at, this.bounds)),
       onBack: () => this.goBack(),
       onMark: (x) => this.setView({ ...this.view, pinned: x }),
       onError: (error) => this.showProblem("The chart library", error),
     });
+    this.brushBar = new BrushBar();
+    this.chart.append(this.brushBar.element);
     this.controls.show(this.seen, this.defaults());
     this.showSide();
   }
@@ -116,8 +122,36 @@ export class MemoryPanel {
     return this.view.range && last !== undefined ? Math.max(0, Math.floor(last - this.view.range[1])) : 0;
   }
 
+  /**
+   * A range was dragged: what it holds, and what can be done with it.
+   * @param {[number, number]} range
+   */
+  markRange(range) {
+    const { model } = this;
+    if (!model) return;
+    // What is marked must not move away.
+    if (this.view.range === null) this.setView(moves.panBy(this.view, model.range, 0, { first: model.range[0], last: model.range[1] }));
+    const scene = this.sceneOf(this.seen);
+    if (!scene) return;
+    this.timeline.brush.hidden = false;
+    const zoomed = moves.zoomTo(this.view, range, this.bounds);
+    this.brushBar.open(brushFacts(model, scene.steps, range, ALLOCATED), { ...scene.rangeLeadsTo({ ...this.seen, range: zoomed.range }), zoom: () => this.setView(zoomed), close: () => this.unmark() });
+    const { geometry } = this.timeline;
+    this.brushBar.place(toPixel(geometry, model.range, range[1]), geometry.mainTop + 8, this.chart.clientWidth);
+  }
+
+  /** Take the marked range away; whether there was one. */
+  unmark() {
+    const was = this.brushBar.isOpen;
+    this.brushBar.close();
+    this.timeline.brush.hidden = true;
+    if (was) this.timeline.surface.focus({ preventScroll: true });
+    return was;
+  }
+
   /** @param {MemoryView} view */
   setView(view) {
+    this.unmark();
     this.view = view;
     this.onView(view);
     this.controls.show(this.seen, this.defaults());

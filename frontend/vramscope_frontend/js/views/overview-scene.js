@@ -23,7 +23,7 @@ const NOTHING = emptyTable([]);
  * @param {RunPage} page
  * @param {MemoryView} view
  * @param {import("../findings/messages.js").Finding | null} finding whose evidence is drawn
- * @returns {ReturnType<import("./memory-panel.js").SceneSource>}
+ * @returns {Omit<NonNullable<ReturnType<import("./memory-panel.js").SceneSource>>, "rangeLeadsTo"> | null}
  */
 export function sceneOf(page, view, finding) {
   const { session, app } = page;

@@ -121,7 +121,20 @@ export class Overview {
    * @returns {ReturnType<import("./memory-panel.js").SceneSource>}
    */
   scene(view) {
-    return sceneOf(this.page, view, this.drawnFinding);
+    const scene = sceneOf(this.page, view, this.drawnFinding);
+    return scene && { ...scene, rangeLeadsTo: (marked) => this.leadsTo(marked) };
+  }
+
+  /**
+   * Where a marked range leads: a link to it, a recording that covers it, or a recording to come.
+   * @param {MemoryView} view
+   */
+  leadsTo(view) {
+    const { page } = this;
+    const query = new URLSearchParams(Object.entries(queryFromView(view, this.ranks)).flatMap(([name, value]) => (value === null ? [] : [[name, value]])));
+    const recorded = this.recordedIn(view);
+    const mayRecord = page.actions.reasonOf("history_start", page.session.run, page.app.link, page.app.scopes) === null;
+    return { link: `${location.origin}${page.pathOf("overview")}?${query}`, snapshot: recorded && page.snapshotPath(recorded.id), record: mayRecord ? () => page.openCommand("history_start") : null };
   }
 
   /** Called by the page when anything changed, at most ten times a second. */
@@ -191,7 +204,11 @@ export class Overview {
   /** Words for the first and second line while the reader looks at the past; null while following. */
   /** A recording of what is looked at. */
   get recorded() {
-    const { view } = this.memory;
+    return this.recordedIn(this.memory.view);
+  }
+
+  /** @param {MemoryView} view */
+  recordedIn(view) {
     const { session } = this.page;
     if (!view.range || !session.snapshots || !session.run || (view.xKind === "step" && view.rank === null)) return null;
     const stretches = stretchesOf(session.rankData?.steps.whole() ?? NOTHING);
