@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -58,7 +59,7 @@ def held_memory(rank: RankEvidence) -> list[HeldMemory]:
     floors = reading.floors
     if report is None or not report.held or not report.steps or not len(floors):
         return []
-    groups = [group for group in report.held if _is_there(group, report, floors)]
+    groups = [group for group in _by_root(report.held) if _is_there(group, report, floors)]
     until = report.steps[-1]
     if reading.growth is not None and reading.is_suspicious:
         until = min(until, reading.growth.since_step)  # told by the finding about that growth
@@ -78,6 +79,31 @@ def held_memory(rank: RankEvidence) -> list[HeldMemory]:
             if group.category and group.bytes >= max(LEAST_RISE_BYTES, _OF_FLOOR * floor):
                 found.setdefault(place, HeldMemory(group, None, changed))
     return sorted(found.values(), key=lambda held: -held.group.bytes)[:_MOST]
+
+
+def _by_root(held: Sequence[GrowthGroup]) -> list[GrowthGroup]:
+    """The groups put together by the name that holds them: a dict is one, not each of its keys."""
+    by_root: dict[tuple[str, str, str], list[GrowthGroup]] = {}
+    for place, group in enumerate(held):
+        holder = main_holder(group)
+        root = holder.chain[0] if holder is not None and holder.chain else str(place)
+        kind = "" if holder is None else holder.kind
+        by_root.setdefault((kind, root, group.category), []).append(group)
+    return [_together(groups) for groups in by_root.values()]
+
+
+def _together(groups: Sequence[GrowthGroup]) -> GrowthGroup:
+    holder = main_holder(groups[0])
+    if len(groups) == 1 or holder is None:
+        return groups[0]
+    chains = [each.chain for group in groups if (each := main_holder(group)) is not None]
+    common = [words[0] for words in zip(*chains, strict=False) if len(set(words)) == 1]
+    return replace(
+        max(groups, key=lambda group: group.bytes),
+        bytes=sum(group.bytes for group in groups),
+        count=sum(group.count for group in groups),
+        holders=(replace(holder, chain=tuple(common) or holder.chain[:1]),),
+    )
 
 
 def step_to_ask_about(rank: RankEvidence) -> int | None:

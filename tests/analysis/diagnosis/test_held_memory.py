@@ -34,6 +34,17 @@ def test_a_holder_of_the_size_of_a_rise_is_behind_it() -> None:
     assert found.rise is not None
 
 
+def test_the_keys_of_a_dict_are_held_by_one_name() -> None:
+    parts = [
+        held(32 * MIB, held_by("local", "states", f"['{key}.weight']", "list of 2"))
+        for key in range(6)
+    ]
+    other = held(9 * MIB, held_by("local", "x"))
+    (found,) = held_memory(risen(*parts, other))
+    assert (found.group.bytes, found.group.count) == (192 * MIB, 12)
+    assert found.group.holders[0].chain == ("states",)
+
+
 def test_what_is_too_small_for_it_is_not() -> None:
     assert held_memory(risen(held(4 * MIB, held_by("local", "x")))) == []
 
