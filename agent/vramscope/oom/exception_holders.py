@@ -19,6 +19,9 @@ from vramscope.holders.holder import HolderFound, SourceLine
 _MAX_CHAIN: Final = 8
 _MAX_FRAMES: Final = 128
 _MAX_MEMBERS: Final = 1000
+_SEQUENCES: Final = (list, tuple)
+_DICTIONARIES: Final = (dict,)
+"""By their classes alone: a class derived from them may answer for something else."""
 _HANDLED: Final = "the exception being handled"
 _LAST: Final = ("last_exc", "last_value")
 
@@ -98,11 +101,10 @@ def _look_into(
 def _members(value: Any) -> Iterator[tuple[list[str], Any]]:
     """A value, and what lies in it if it is a list, a tuple or a dictionary."""
     yield [], value
-    if type(value) in (list, tuple):
+    if type(value) in _SEQUENCES:
         for place, member in enumerate(value[:_MAX_MEMBERS]):
             yield [f"[{place}]"], member
-    elif type(value) is dict:
-        inside: dict[Any, Any] = value
-        for key, member in list(inside.items())[:_MAX_MEMBERS]:
+    elif type(value) in _DICTIONARIES:
+        for key, member in list(value.items())[:_MAX_MEMBERS]:
             words = f"[{key!r}]" if type(key) in (str, int) else "[...]"
             yield [words[:120]], member

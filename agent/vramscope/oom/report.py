@@ -236,6 +236,8 @@ def _add_threads(report: Report, moment: Moment) -> None:
     asked = next((each for each in threads if each["raised"]), None)
     report["thread"] = asked["name"] if asked is not None else ""
     lines: list[Line] = asked["frames"] if asked is not None else []
+    if moment.source == "observer":
+        report["grad_enabled"] = _is_grad_enabled()
     if moment.source != "asked":
         report["part"] = part_of_step(lines, in_backward=in_backward)
 
@@ -245,6 +247,12 @@ def _is_in_backward() -> bool:
     c_module: Any = getattr(sys.modules.get("torch"), "_C", None)
     ask = getattr(c_module, "_current_graph_task_id", None)
     return ask is not None and ask() != -1
+
+
+def _is_grad_enabled() -> bool | None:
+    """Whether this thread records a graph; in an evaluation it should not."""
+    torch: Any = sys.modules.get("torch")
+    return None if torch is None else bool(torch.is_grad_enabled())
 
 
 def _plain(part: Any) -> dict[str, Any]:
