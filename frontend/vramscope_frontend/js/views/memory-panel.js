@@ -245,7 +245,7 @@ export class MemoryPanel {
       this.breakdown.showOutside(scene.status, scene.pid, scene.context_bytes, model.unit);
     }
     else this.legend.show(model, cursor, cursor !== null && reading ? reading.endLabel : this.view.xKind === "step" ? "Last step" : "Latest");
-    this.timeline.showCursor(cursor, cursor === null ? [] : chipOf({ cursor, reading, model, phase, byStep: this.view.xKind === "step", height_bytes: this.pointed === null ? null : this.timeline.bytesAt(this.pointed_py ?? 0) }), this.pointed === null ? null : this.pointed_py);
+    this.timeline.showCursor(cursor, cursor === null || this.brushBar.isOpen ? [] : chipOf({ cursor, reading, model, phase, byStep: this.view.xKind === "step", height_bytes: this.pointed === null ? null : this.timeline.bytesAt(this.pointed_py ?? 0) }), this.pointed === null ? null : this.pointed_py);
     setAttribute(this.timeline.surface, "aria-valuenow", cursor === null ? Math.round(model.range[1]) : Math.round(cursor));
     setAttribute(this.timeline.surface, "aria-valuetext", reading ? `${reading.endLabel}: allocated ${sizeText(reading.end.allocated)}, reserved ${sizeText(reading.end.reserved)}` : null);
   }

@@ -219,7 +219,8 @@ export class Overview {
     const { view } = this.memory;
     if (!view.range) return null;
     const { behind } = this.memory;
-    const [from, to] = view.range;
+    // A forecast may be in the picture: there are no steps to look at.
+    const [from, to] = [view.range[0], Math.min(view.range[1], Math.max(view.range[0] + 1, this.memory.source?.x.at(-1) ?? Infinity))];
     const unit = view.xKind === "step" && view.rank !== null;
     const stretches = unit ? stretchesOf(this.page.session.rankData?.steps.whole() ?? NOTHING) : [];
     const number = (/** @type {number} */ x) => count(numberAt(stretches, Math.round(x)));
