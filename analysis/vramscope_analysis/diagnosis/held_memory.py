@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
@@ -97,12 +98,13 @@ def _together(groups: Sequence[GrowthGroup]) -> GrowthGroup:
     if len(groups) == 1 or holder is None:
         return groups[0]
     chains = [each.chain for group in groups if (each := main_holder(group)) is not None]
-    common = [words[0] for words in zip(*chains, strict=False) if len(set(words)) == 1]
+    alike = takewhile(lambda words: len(set(words)) == 1, zip(*chains, strict=False))
+    common = tuple(words[0] for words in alike)
     return replace(
         max(groups, key=lambda group: group.bytes),
         bytes=sum(group.bytes for group in groups),
         count=sum(group.count for group in groups),
-        holders=(replace(holder, chain=tuple(common) or holder.chain[:1]),),
+        holders=(replace(holder, chain=common or holder.chain[:1]),),
     )
 
 
