@@ -47,7 +47,7 @@ class RowHistory:
         self._highest = highest
         self._waiting: deque[Rows] = deque(maxlen=MAX_WAITING)
         self._columns: dict[str, Column] = {}
-        self._index = np.zeros(0, np.int64)
+        self._index: Column = np.zeros(0, np.int64)
         """Which row of all that ever came each one is."""
         self._count = 0
         self._taken: int = 0

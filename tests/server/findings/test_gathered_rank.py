@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.server_rows import make_rows
-from vramscope_analysis.evidence.growth_report import GrowthReport
+from vramscope_analysis.evidence.growth_report import GrowthGroup, GrowthReport
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence, Stretch
 from vramscope_protocol.messages import DeviceInfo, RankInfo
@@ -109,6 +109,7 @@ def test_the_newest_answer_that_tells_something_counts() -> None:
     assert not rank.take_growth(GrowthReport(9))
     assert not rank.take_growth(GrowthReport(4, notes=("Older.",)))
     assert read(rank).growth is telling
+    assert rank.take_growth(GrowthReport(10, held=(GrowthGroup(bytes=5),)))
 
 
 def test_what_grows_on_the_host_is_told_beside_what_grows_on_the_device() -> None:

@@ -12,6 +12,7 @@ from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, Growth
 from vramscope_server.findings.growth_answer import (
     MAX_ITEMS,
     MAX_TEXT,
+    Answer,
     growth_answers,
     growth_report,
 )
@@ -88,6 +89,9 @@ def test_only_answers_to_this_question_are_read() -> None:
     done = {"state": "done", "result": told(), "time_ns": 17}
     receipts = {"0": done, "1": done | {"state": "failed"}, "2": done | {"result": "text"}}
     command = {"name": "explain_growth", "params": {}, "receipts": receipts}
-    assert list(growth_answers(command)) == [(0, REPORT, False)]
-    assert list(growth_answers(command | {"params": {"host": True}})) == [(0, REPORT, True)]
+    assert list(growth_answers(command)) == [Answer(0, REPORT, False, False)]
+    of_host = growth_answers(command | {"params": {"host": True}})
+    assert list(of_host) == [Answer(0, REPORT, True, False)]
+    within_step = growth_answers(command | {"params": {"above_bytes": 5}})
+    assert list(within_step) == [Answer(0, REPORT, False, True)]
     assert list(growth_answers(command | {"name": "stats"})) == []
