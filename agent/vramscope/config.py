@@ -52,6 +52,8 @@ class Config(Struct, frozen=True):
     spool_dir: str = ""
     snapshot_bytes: int = 1 << 30
     """Bound of the disk that snapshots take until they are delivered."""
+    explain_growth: bool = True
+    """Whether what grows may be looked at, which records stacks for some steps."""
     history_rule: HistoryRule | None = None
     """When to record the history without being asked; ``None`` is never."""
     oom_reports: bool = True
@@ -211,6 +213,7 @@ _READERS: Final[dict[str, tuple[str, Callable[[object], Any]]]] = {
     "spool_bytes": ("spool_bytes", parse_size),
     "spool_dir": ("spool_dir", _read_folder),
     "snapshot_bytes": ("snapshot_bytes", parse_size),
+    "explain_growth": ("explain_growth", _read_flag),
     "history_rule": ("history_rule", _read_rule),
     "oom_reports": ("oom_reports", _read_flag),
     "emulate": ("emulate", _read_flag),

@@ -182,8 +182,12 @@ class Observer:
                     **self._map.handlers(),
                     **self._history.handlers(),
                     **self._oom.handlers(),
-                    **growth_handlers(
-                        self._device, self._history.history, self_cost.add_hook_ns, optimizers
+                    **(
+                        growth_handlers(
+                            self._device, self._history.history, self_cost.add_hook_ns, optimizers
+                        )
+                        if config.explain_growth
+                        else {}
                     ),
                     **module_handlers(self._reading, lambda: roots_of(modules.alive())),
                 },

@@ -34,6 +34,7 @@ def test_every_option_is_read_from_its_variable() -> None:
             "VRAMSCOPE_SPOOL_DIR": "/scratch/x",
             "VRAMSCOPE_SNAPSHOT_BYTES": "2MiB",
             "VRAMSCOPE_HISTORY_RULE": "above 80% for 5 steps",
+            "VRAMSCOPE_EXPLAIN_GROWTH": "0",
             "VRAMSCOPE_OOM_REPORTS": "0",
             "VRAMSCOPE_EMULATE": "yes",
             "VRAMSCOPE_CAPACITY": "24GiB",
@@ -57,13 +58,14 @@ def test_every_option_is_read_from_its_variable() -> None:
         spool_dir="/scratch/x",
         snapshot_bytes=2 << 20,
         history_rule=HistoryRule(80, 5),
+        explain_growth=False,
         oom_reports=False,
         emulate=True,
         capacity_bytes=24 << 30,
         exit_timeout_s=0.5,
         local_server=False,
     )
-    assert len(OPTIONS) == 20
+    assert len(OPTIONS) == 21
 
 
 def test_an_argument_wins_over_its_variable_and_an_empty_variable_is_none() -> None:

@@ -54,6 +54,13 @@ def add_agent_options(parser: argparse.ArgumentParser, *, emulation: bool = True
         const=False,
         help="do not write down what is known when memory runs out",
     )
+    add(
+        "--no-explain-growth",
+        dest="explain_growth",
+        action="store_const",
+        const=False,
+        help="never look at which lines hold more and more memory",
+    )
     add("--exit-timeout-s", metavar="S", help="how long the end may wait for delivery (1)")
     add(
         "--no-local-server",

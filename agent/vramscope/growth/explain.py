@@ -35,7 +35,13 @@ def growth_handlers(
     def explain_growth(call: Call) -> Ongoing:
         if any(watch.is_on for watch in running):
             raise VramscopeError(CONFLICT, "what grows is being looked at already")
-        if "torch" not in sys.modules or device.memory_stats() is None:
+        if "torch" not in sys.modules:
+            raise VramscopeError(CONFLICT, "this process has not imported torch yet")
+        if call.params.host:
+            host_watch = HostWatch(device.storage, call.params, call.step, add_cost_ns)
+            running[:] = [host_watch]
+            return host_watch
+        if device.memory_stats() is None:
             raise VramscopeError(CONFLICT, "this process has not used the device yet")
         if call.params.above_bytes is not None:
             ramp_watch = RampWatch(device, call.params, call.step, add_cost_ns)
@@ -44,10 +50,6 @@ def growth_handlers(
         why_not = device.why_no_segments()
         if why_not is not None:
             raise VramscopeError(CONFLICT, why_not)
-        if call.params.host:
-            host_watch = HostWatch(device.storage, call.params, call.step, add_cost_ns)
-            running[:] = [host_watch]
-            return host_watch
         recording = StackRecording(history)
         watch = GrowthWatch(device, recording, call.params, call.id, add_cost_ns, optimizers.in_use)
         running[:] = [watch]

@@ -22,9 +22,9 @@ from vramscope.size_text import size_text
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt
 
 MAX_GROUPS: Final = 12
-BY_NAME_NS: Final = 8_000_000
+BY_NAME_NS: Final = 16_000_000
 """What a search by the names of the job is expected to take."""
-MOST_WAIT_BY_NAME_NS: Final = 1_000_000_000
+MOST_WAIT_BY_NAME_NS: Final = 1_500_000_000
 UPWARDS_NS: Final = 100_000_000
 """What a search through all objects of the process is expected to take."""
 MOST_WAIT_NS: Final = 5_000_000_000

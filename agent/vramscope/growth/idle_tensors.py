@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from vramscope.growth.optimizers_in_use import tensors_in_use
 from vramscope.holders.classes import class_of
@@ -103,6 +103,8 @@ class IdleTensors:
         holders: dict[tuple[str, ...], tuple[HolderFound, str]] = {}
         for size_bytes, tensor, number in tensors:
             holder, category = self._holder(number, tensor)
+            # It was made once and kept: the statement that sets it counts, too.
+            holder.targets = [structs.replace(each, is_single=True) for each in holder.targets]
             key = (category, holder.kind, *holder.chain)
             holders.setdefault(key, (holder, category))
             members.setdefault(key, []).append((size_bytes, tensor))

@@ -6,7 +6,7 @@ from typing import Final
 
 SHARE: Final = 0.02
 """Part of the training thread's time that the looks may take, over the time of all of them."""
-PROMPT_NS: Final = 5_000_000
+PROMPT_NS: Final = 2_000_000
 """What they may take before that."""
 
 

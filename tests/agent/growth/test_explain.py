@@ -61,6 +61,13 @@ def test_the_host_is_looked_at_without_a_recording(rig: HistoryRig) -> None:
     watch.cancel("enough")
 
 
+def test_the_host_of_a_job_without_a_device(rig: HistoryRig) -> None:
+    device = FakeDevice()
+    device.stats = None
+    watch: Any = handler(device, rig)(call(host=True))
+    watch.cancel("enough")
+
+
 def test_no_device_and_no_segments(rig: HistoryRig) -> None:
     device = FakeDevice()
     device.stats = None

@@ -371,6 +371,8 @@ def test_models_and_optimizers_that_nobody_steps_any_more_are_told(rig: GrowthRi
     assert held["parameters"]["holders"][0]["chain"] == ["model1"]
     assert held["gradients"]["holders"][0]["chain"] == ["model1"]
     assert held["optimizer_state"]["holders"][0]["chain"] == ["opt1"]
+    made = rig.line("model1 = torch.nn.Linear")
+    assert held["parameters"]["holders"][0]["stored_at"]["line"] == made
     assert held["parameters"]["holders"][0]["frame"]["function"] == "main"
 
 
