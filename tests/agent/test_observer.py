@@ -133,6 +133,8 @@ def test_the_options_limit_the_commands(watch: Callable[..., Watch]) -> None:
     only_reading.observer.submit(Command("c1", "empty_cache"))
     assert only_reading.states("c1") == ["refused"]
     assert watch(allow="gc_collect").observer.commands() == ["gc_collect"]
+    assert "explain_growth" in only_reading.observer.commands()
+    assert "explain_growth" not in watch(explain_growth="0").observer.commands()
 
 
 def test_the_rate_and_the_series_are_those_that_were_asked_for(
