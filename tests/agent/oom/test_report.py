@@ -39,6 +39,7 @@ def test_what_is_known_at_once_is_enough_for_a_verdict(sources: Make, device: Fa
     assert made["counters"]["num_ooms"] == 1
     assert made["threads"][0]["raised"]
     assert made["thread"] == threading.current_thread().name
+    assert made["grad_enabled"] in (True, None)
     read = read_oom_report(encoded(made))
     assert (read.segment_bytes, read.allowed_bytes, read.device_free_bytes) == (20, 900, 3)
     assert not read.complete
