@@ -60,7 +60,7 @@ def held_memory(rank: RankEvidence) -> list[HeldMemory]:
     floors = reading.floors
     if report is None or not report.held or not report.steps or not len(floors):
         return []
-    groups = [group for group in _by_root(report.held) if _is_there(group, report, floors)]
+    groups = [group for group in by_root(report.held) if _is_there(group, report, floors)]
     until = report.steps[-1]
     if reading.growth is not None and reading.is_suspicious:
         until = min(until, reading.growth.since_step)  # told by the finding about that growth
@@ -82,8 +82,12 @@ def held_memory(rank: RankEvidence) -> list[HeldMemory]:
     return sorted(found.values(), key=lambda held: -held.group.bytes)[:_MOST]
 
 
-def _by_root(held: Sequence[GrowthGroup]) -> list[GrowthGroup]:
-    """The groups put together by the name that holds them: a dict is one, not each of its keys."""
+def by_root(held: Sequence[GrowthGroup]) -> list[GrowthGroup]:
+    """The groups put together by the name that holds them: a dict is one, not each of its keys.
+
+    Args:
+        held: as a report has them.
+    """
     by_root: dict[tuple[str, str, str], list[GrowthGroup]] = {}
     for place, group in enumerate(held):
         holder = main_holder(group)

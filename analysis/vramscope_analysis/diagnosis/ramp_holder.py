@@ -9,6 +9,7 @@ import numpy as np
 
 from vramscope_analysis.diagnosis.evaluation_ramp import EvaluationRamp
 from vramscope_analysis.diagnosis.growth_group import main_holder
+from vramscope_analysis.diagnosis.held_memory import by_root
 from vramscope_analysis.evidence.growth_report import GrowthGroup
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
@@ -59,7 +60,7 @@ def ramp_group(rank: RankEvidence, ramp: EvaluationRamp) -> GrowthGroup | None:
     """
     if rank.within_step is None:
         return None
-    held = [group for group in rank.within_step.held if main_holder(group) is not None]
+    held = [g for g in by_root(rank.within_step.held) if main_holder(g) is not None]
     plain = [group for group in held if group.bytes >= _ENOUGH * ramp.bytes]
     if plain:
         return max(plain, key=lambda group: group.bytes)

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-
-from vramscope_analysis.diagnosis.evaluation_ramp import EvaluationRamp, evaluation_ramp
-from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy, Severity
+from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy
 from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_text, since_text
 from vramscope_analysis.diagnosis.growth_group import lines_of, main_holder
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
-from vramscope_analysis.diagnosis.head_room import allocator_limit
+from vramscope_analysis.diagnosis.held_in_evaluation import in_evaluation
 from vramscope_analysis.diagnosis.held_memory import HeldMemory, held_memory
 from vramscope_analysis.diagnosis.holder_words import holder_name, remedies_of, title_of
-from vramscope_analysis.diagnosis.ramp_holder import GRAPH, ramp_group
 from vramscope_analysis.diagnosis.words import count_text, fitting, place_text, size_text
-from vramscope_analysis.evidence.growth_report import GrowthGroup, Holder
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 KIND: Final = "retention"
-
-PEAK: Final = "step.peak_allocated_bytes"
-_DECIDES: Final = 1.2
-"""An evaluation that peaks so many times higher than training decides what fits."""
-_TIGHT: Final = 0.6
 
 
 def retention(rank: RankEvidence) -> list[Finding]:
@@ -37,7 +27,7 @@ def retention(rank: RankEvidence) -> list[Finding]:
     return [
         *_shared(reading),
         *(_held(held) for held in held_memory(rank) if not held.is_exception),
-        *_in_evaluation(rank, reading),
+        *in_evaluation(rank, reading),
     ]
 
 
@@ -140,104 +130,3 @@ def _held_remedies(name: str, held_bytes: int, category: str) -> tuple[Remedy, .
             )
         )
     return tuple(remedies)
-
-
-def _in_evaluation(rank: RankEvidence, reading: GrowthReading) -> list[Finding]:
-    ramp = evaluation_ramp(rank, reading.floors)
-    if ramp is None:
-        return []
-    group = ramp_group(rank, ramp)
-    where = "Evaluation" if ramp.name in ("", "eval") else ramp.name.capitalize()
-    size = size_text(ramp.bytes)
-    times = count_text(len(ramp.steps), "time")
-    if not ramp.name:
-        sentence = (
-            f"{size} build up between two steps, piece by piece, and go again: {times} so far."
-        )
-    else:
-        sentence = f"{where} keeps {size} until it ends: memory rises with every batch, then goes."
-    return [
-        Finding(
-            KIND,
-            _ramp_severity(rank, ramp),
-            sentence,
-            {
-                "title": "Kept until the evaluation ends",
-                "held_bytes": int(ramp.bytes),
-                "peak_bytes": int(ramp.top_bytes),
-                "rises": list(ramp.steps),
-                "phase": ramp.name,
-                "facts": ["The next step ends where the one before had ended: no leak."],
-            },
-            0.8 if ramp.name else 0.7,
-            culprits=() if group is None else (_ramp_culprit(group),),
-            remedies=_ramp_remedies(ramp, None if group is None else main_holder(group)),
-            detail=f"{_ramp_holder(group)}It comes back each time, so it is no leak across "
-            "evaluations; with more batches it gets higher.",
-            subject=ramp.name or "between steps",
-            since_step=ramp.steps[0],
-        )
-    ]
-
-
-def _ramp_holder(group: GrowthGroup | None) -> str:
-    holder = None if group is None else main_holder(group)
-    if group is None or holder is None or not holder.chain:
-        return ""
-    name, line = holder_name(holder.chain), holder.stored_at or holder.frame
-    place = f" ({place_text(line.file, line.line)})" if line is not None else ""
-    if holder.kind == GRAPH:
-        return f"{name}{place} keeps the graph of every batch. "
-    return f"{name}{place} keeps {group.tensors[0] if group.tensors else 'it'}. "
-
-
-def _ramp_culprit(group: GrowthGroup) -> Culprit:
-    holder = main_holder(group)
-    line = None if holder is None else holder.stored_at or holder.frame
-    return Culprit(
-        "" if line is None else line.file,
-        0 if line is None else line.line,
-        "" if line is None else line.function,
-        group.bytes or None,
-        None,
-        group.tensors,
-        () if holder is None else holder.chain,
-    )
-
-
-def _ramp_remedies(ramp: EvaluationRamp, holder: Holder | None) -> tuple[Remedy, ...]:
-    """What helps: all of it as long as nobody knows what is kept."""
-    kept = int(ramp.bytes)
-    reduce = Remedy(
-        "Reduce each batch's result, or move it to the CPU",
-        "What is kept for the end then takes no GPU memory.",
-        kept,
-        fix="outputs.append(output.argmax(-1).cpu())",
-    )
-    unread = Remedy(
-        "Return nothing that nobody reads",
-        "Some trainers collect whatever an evaluation step returns until the end.",
-        kept,
-    )
-    name = "h" if holder is None else holder_name(holder.chain) or "h"
-    detach = Remedy(
-        "Evaluate without gradients; detach a state that is carried from batch to batch",
-        "With its history it keeps the graph of every batch before.",
-        kept,
-        fix=f"with torch.no_grad(): ...   # in training: {name} = {name}.detach()",
-    )
-    if holder is not None and holder.kind == GRAPH:
-        return (detach,)
-    # A phase that is known to be an evaluation has its gradients off, as a rule.
-    is_known = holder is not None or ramp.name != ""
-    return (reduce, unread) if is_known else (reduce, detach, unread)
-
-
-def _ramp_severity(rank: RankEvidence, ramp: EvaluationRamp) -> Severity:
-    """A warning where the evaluation decides how much memory the job needs, and that is much."""
-    limit = allocator_limit(rank)
-    peaks = rank.steps.numbers(PEAK)
-    peaks = peaks[~np.isnan(peaks)]
-    if limit is None or not len(peaks) or ramp.top_bytes < _TIGHT * limit:
-        return "info"
-    return "warning" if ramp.top_bytes >= _DECIDES * float(np.median(peaks)) else "info"

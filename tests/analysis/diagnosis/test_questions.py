@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.analysis.diagnosis.test_cycle_growth import GARBAGE, teeth
+from tests.analysis.diagnosis.test_evaluation_ramp import evaluated
 from tests.analysis.diagnosis.test_held_memory import STATE, risen
 from tests.support.step_floors import (
     BASE,
@@ -72,6 +73,14 @@ def test_teeth_are_asked_about_once() -> None:
     (question,) = asked(teeth())
     assert question.reason == "memory falls when Python collects"
     assert asked(replace(teeth(), growth=GARBAGE)) == []
+
+
+def test_what_builds_up_in_an_evaluation_is_looked_at_while_it_is_there() -> None:
+    (question,) = asked(evaluated())
+    assert question.params["max_steps"] == 170
+    assert BASE + 100 * MIB < question.params["above_bytes"] < BASE + 300 * MIB
+    within = report_of(steps=[150], live=[BASE], held=[STATE])
+    assert asked(replace(evaluated(), within_step=within)) == []
 
 
 def test_what_came_once_is_asked_about_once_it_has_stayed() -> None:
