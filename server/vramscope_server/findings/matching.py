@@ -42,26 +42,29 @@ def _is_same(record: FindingRecord, found: Found) -> bool:
 
 
 def _is_known_by_now(record: FindingRecord, found: Found) -> bool:
-    """A growth that was only suspected, and whose line and kind are known by now."""
+    """What was only suspected, and whose line and kind are known by now."""
     return (
         record.stage == "suspected"
         and not record.subject
-        and record.kind in GROWTH
-        and found.finding.kind in GROWTH
+        and _may_be(record.kind, found.finding.kind)
         and _touches(record, found)
     )
 
 
 def _is_looked_into(record: FindingRecord, found: Found) -> bool:
-    """A growth whose line is known, of which less is known again: after a restart."""
+    """What has a line, of which less is known again: after a restart."""
     return (
         found.finding.stage == "suspected"
         and not found.finding.subject
-        and found.finding.kind in GROWTH
-        and record.kind in GROWTH
+        and _may_be(record.kind, found.finding.kind)
         and record.stage == "confirmed"
         and _touches(record, found)
     )
+
+
+def _may_be(kind: str, other: str) -> bool:
+    """Whether what looks like one kind may be another."""
+    return kind == other or (kind in GROWTH and other in GROWTH)
 
 
 def _touches(record: FindingRecord, found: Found) -> bool:

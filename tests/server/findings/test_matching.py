@@ -52,6 +52,8 @@ def test_a_suspicion_goes_on_as_what_it_turns_out_to_be() -> None:
     assert matched([open_one], told) == [open_one]
     assert matched([open_one], other) == [open_one]
     assert matched([open_one], told, other) == [open_one, None]
+    host = record(kind="host_growth", stage="suspected")
+    assert matched([host], found(kind="host_growth", subject="a.py:1")) == [host]
     # Another kind of finding is not what was suspected.
     assert matched([record(stage="suspected", kind="thrash")], told) == [None]
 
