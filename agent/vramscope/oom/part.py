@@ -193,6 +193,7 @@ class OomPart:
         self._attaching.forget_after_fork()
         self._hooks.forget_after_fork()
         self._writer.forget_after_fork()
+        self._folder.forget_after_fork()
 
     def _take_batch(self, batch: Batch) -> None:
         with guarded("recent rows"):

@@ -36,11 +36,15 @@ class ReportFile:
     path: str
     descriptor: int
     size_bytes: int
+    held: set[int]
+    """Descriptors of all files that the folder holds."""
 
     def let_go(self) -> None:
-        """Leave it to others."""
-        with contextlib.suppress(OSError):
-            os.close(self.descriptor)
+        """Leave it to others. A second call does nothing."""
+        if self.descriptor in self.held:
+            self.held.discard(self.descriptor)
+            with contextlib.suppress(OSError):
+                os.close(self.descriptor)
 
     def delete(self) -> None:
         """It was delivered, or nobody wants it."""
@@ -59,6 +63,7 @@ class ReportFolder:
     def __init__(self, parent: str) -> None:
         self._parent = parent
         self.path = os.path.join(parent, REPORTS)
+        self._held: set[int] = set()
 
     def write(self, name: str, data: bytes, *, sync: bool) -> ReportFile:
         """Write a report, in place of one with this name.
@@ -93,7 +98,7 @@ class ReportFolder:
             raise
         if sync:
             self._sync_folder()
-        return ReportFile(path, descriptor, len(data))
+        return self._file(path, descriptor, len(data))
 
     def claim_left(self, max_files: int = MAX_FILES) -> list[ReportFile]:
         """The files that no living process is going to deliver, newest first, now ours."""
@@ -108,7 +113,7 @@ class ReportFolder:
                 status = os.fstat(descriptor)
                 is_there = os.stat(entry.path).st_ino == status.st_ino
                 if is_there and time.time() - status.st_mtime < MAX_AGE_S:
-                    found.append(ReportFile(entry.path, descriptor, status.st_size))
+                    found.append(self._file(entry.path, descriptor, status.st_size))
                     continue
                 if is_there:
                     os.unlink(entry.path)
@@ -132,6 +137,17 @@ class ReportFolder:
             total_bytes -= size
             excess -= 1
         self._remove_parts()
+
+    def forget_after_fork(self) -> None:
+        """In a forked child: a lock lasts for as long as anybody has a copy of its descriptor."""
+        for descriptor in self._held:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        self._held.clear()
+
+    def _file(self, path: str, descriptor: int, size_bytes: int) -> ReportFile:
+        self._held.add(descriptor)
+        return ReportFile(path, descriptor, size_bytes, self._held)
 
     def _entries(self) -> list[os.DirEntry[str]]:
         """Reports by name, which is by their time."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,28 @@ def test_a_report_is_whole_private_and_ours(folder: ReportFolder) -> None:
     assert folder.claim_left() == []
     found.delete()
     assert names(folder) == []
+
+
+def test_a_child_that_outlives_its_parent_holds_nothing_back(folder: ReportFolder) -> None:
+    file = folder.write(file_name(12, 3), b"{}", sync=False)
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(write)
+        folder.forget_after_fork()
+        os.read(read, 1)  # until the parent has looked
+        os._exit(0)
+    os.close(read)
+    file.let_go()
+    deadline_s = time.monotonic() + 10
+    found = folder.claim_left()
+    while not found and time.monotonic() < deadline_s:
+        found = folder.claim_left()
+    os.close(write)
+    os.waitpid(child, 0)
+    (left,) = found
+    left.delete()
+    left.delete()
 
 
 def test_one_takes_the_place_of_another_and_stays_ours(folder: ReportFolder) -> None:
