@@ -9,7 +9,8 @@ from vramscope.growth.groups import Group, growing_groups, rise
 from vramscope.growth.live_blocks import LiveBlocks
 from vramscope.growth.pace import spread
 
-MAX_LOOKS: Final = 64
+MAX_LOOKS: Final = 32
+MAX_FALLS: Final = 4
 LEAST_LOOKS: Final = 3
 _EXPLAINED: Final = 0.5
 """Part of what memory grew by that growing groups must make up, to be the explanation of it."""
@@ -42,8 +43,8 @@ class Looks:
 
     @property
     def are_full(self) -> bool:
-        """Whether there is no room for more."""
-        return self.blocks.looks >= MAX_LOOKS
+        """Whether there is no room for more, or memory has fallen too often."""
+        return self.blocks.looks >= MAX_LOOKS or self.falls >= MAX_FALLS
 
     def take(
         self,

@@ -8,6 +8,8 @@ SHARE: Final = 0.02
 """Part of the training thread's time that the looks may take, over the time of all of them."""
 PROMPT_NS: Final = 2_000_000
 """What they may take before that."""
+ANEW_NS: Final = 40_000_000
+"""What they may take when they begin anew."""
 
 
 class LookPace:
@@ -27,6 +29,7 @@ class LookPace:
         self._max_steps = max_steps
         self._start_ns = now_ns
         self._last_step = 0
+        self._allowed_ns = 0
         self._floor_bytes: int | None = None
         self.steps = 0
         """Steps so far."""
@@ -43,7 +46,7 @@ class LookPace:
         self.steps += 1
         if self.steps - self._last_step < self._every or not self._may_spend(now_ns):
             return False
-        return self._floor_bytes is None or allocated_bytes > self._floor_bytes or self.is_over
+        return self._floor_bytes is None or allocated_bytes > self._floor_bytes
 
     def looked(self, allocated_bytes: int, took_ns: int) -> None:
         """A look was taken at the end of this step."""
@@ -52,13 +55,18 @@ class LookPace:
         self.spent_ns += took_ns
 
     def begin_anew(self) -> None:
-        """What was looked at is gone: the next look waits for nothing."""
+        """What was looked at is gone, and may go again soon: it must be seen before.
+
+        So looks may come with every step from now on, and may take a little more than their share.
+        """
         self._floor_bytes = None
+        self._every = 1
+        self._allowed_ns = self.spent_ns + ANEW_NS
 
     def may_take(self, expected_ns: int, now_ns: int) -> bool:
         """Whether something that takes so long would be within the share."""
         allowed_ns = PROMPT_NS + SHARE * (now_ns - self._start_ns)
-        return self.spent_ns + expected_ns <= allowed_ns
+        return self.spent_ns + expected_ns <= max(allowed_ns, self._allowed_ns)
 
     def _may_spend(self, now_ns: int) -> bool:
         return self.may_take(0, now_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vramscope.growth.looks import MAX_LOOKS, Looks
+from vramscope.growth.looks import MAX_FALLS, MAX_LOOKS, Looks
 
 SIZE = 512
 
@@ -61,6 +61,15 @@ def test_without_a_collection_it_is_only_a_smaller_batch() -> None:
     grow(looks, [1, 5, 9], collected=7)
     assert not looks.saw(2 * SIZE, collected=7)
     assert looks.count == 3
+
+
+def test_after_so_many_falls_it_is_enough() -> None:
+    looks = Looks([], 4)
+    for fall in range(MAX_FALLS):
+        assert not looks.are_full
+        grow(looks, [1, 5, 9], collected=fall)
+        assert looks.saw(0, collected=fall + 1)
+    assert looks.are_full
 
 
 def test_there_is_room_for_so_many() -> None:

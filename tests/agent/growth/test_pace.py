@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vramscope.growth.pace import PROMPT_NS, SHARE, LookPace, spread
+from vramscope.growth.pace import ANEW_NS, PROMPT_NS, SHARE, LookPace, spread
 
 S = 1_000_000_000
 
@@ -33,6 +33,15 @@ def test_after_a_fall_the_next_look_waits_for_nothing() -> None:
     assert pace.step_ended(50, 2)
 
 
+def test_then_looks_may_come_with_every_step_and_take_a_little_more() -> None:
+    pace = LookPace(9, 100, 0)
+    pace.looked(100, PROMPT_NS + S)
+    pace.begin_anew()
+    assert pace.step_ended(50, 1)
+    pace.looked(50, ANEW_NS + 1)
+    assert not pace.step_ended(60, 2)
+
+
 def test_looks_stay_within_their_share_of_the_time() -> None:
     pace = LookPace(1, 100, 0)
     pace.looked(0, PROMPT_NS + S)
@@ -43,10 +52,11 @@ def test_looks_stay_within_their_share_of_the_time() -> None:
     assert pace.may_take(S, 2 * enough_ns + 1000)
 
 
-def test_it_ends_with_a_look_after_so_many_steps() -> None:
+def test_it_is_over_after_so_many_steps() -> None:
     pace = LookPace(1, 4, 0)
     pace.looked(100, 0)
-    assert [pace.step_ended(100, step) for step in range(4)] == [False, False, False, True]
+    # Not with a look that nothing has risen for: what has grown before would seem not to.
+    assert [pace.step_ended(100, step) for step in range(4)] == [False] * 4
     assert pace.is_over
 
 
