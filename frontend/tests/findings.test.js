@@ -40,7 +40,7 @@ test("only ranks with a finding of their own are accused", () => {
 });
 
 test("what is looked for is said once", () => {
-  assert.equal(lookedForText(["leak", "near_oom", "oom", "what_is_new"]), "leak, coming out of memory");
+  assert.equal(lookedForText(["leak", "near_oom", "oom", "what_is_new"]), "leak, running out of memory");
 });
 
 test("a kind that is not known shows its own name", () => {

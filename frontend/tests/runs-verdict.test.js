@@ -17,7 +17,7 @@ test("the sentence over all runs starts with the most urgent", () => {
 
 test("runs that fill up come before those that are tight, the soonest first", () => {
   const verdict = verdictOverRuns([row("slow", 30, "live", finding("critical", 1560)), row("soon", 1, "live", finding("critical", 420)), row("warned", 30, "live", finding("warning"))]);
-  assert.equal(verdict.sentence, "2 of 3 live runs will run out of memory: soon in 7 to 9 min, slow in 26 to 34 min.");
+  assert.equal(verdict.sentence, "2 of 3 live runs will run out of memory: soon in 7 to 10 min, slow in 26 to 34 min.");
   assert.equal(verdict.second, "1 more run has a warning.");
   assert.equal(verdict.severity, "crit");
 });

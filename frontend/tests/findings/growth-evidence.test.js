@@ -44,7 +44,7 @@ test("the chart shows what grew before what did not", () => {
 });
 
 test("times are ranges, never one false-exact number", () => {
-  assert.deepEqual([rangeText(20, 41), rangeText(1560, 2040), rangeText(7 * 3600, 8.5 * 3600), rangeText(1560, 1561)], ["20 to 41 s", "26 to 34 min", "7.0 to 8.5 h", "about 26 min"]);
+  assert.deepEqual([rangeText(20, 41), rangeText(1560, 2040), rangeText(7 * 3600, 8.5 * 3600), rangeText(1560, 1561), rangeText(20, 150)], ["20 to 41 s", "26 to 34 min", "7 to 9 h", "26 to 27 min", "less than 3 min"]);
 });
 
 test("a forecast makes the axis longer, but data keep a good part of it", () => {

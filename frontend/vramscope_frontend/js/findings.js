@@ -29,7 +29,7 @@ const TITLES = /** @type {Record<string, string>} */ ({
 });
 
 /** Kinds in the words of a list of what is looked for. */
-const KINDS_LOOKED_FOR = /** @type {Record<string, string>} */ ({ leak: "leak", cycle_growth: "reference cycles", fragmentation: "fragmentation", thrash: "thrash", other_process: "other processes", non_torch_memory: "memory outside of PyTorch", pinned_growth: "pinned and host memory", host_growth: "pinned and host memory", rank_imbalance: "ranks that differ", near_oom: "coming out of memory", oom: "coming out of memory", agent_degraded: "an agent that shows less than was asked for", recording_overhead: "what recording costs" });
+const KINDS_LOOKED_FOR = /** @type {Record<string, string>} */ ({ leak: "leak", cycle_growth: "reference cycles", fragmentation: "fragmentation", thrash: "thrash", other_process: "other processes", non_torch_memory: "memory outside of PyTorch", pinned_growth: "pinned and host memory", host_growth: "pinned and host memory", rank_imbalance: "ranks that differ", near_oom: "running out of memory", oom: "running out of memory", agent_degraded: "an agent that shows less than was asked for", recording_overhead: "what recording costs" });
 
 /**
  * Newest last. A late answer of the API does not undo what the feed has said since.

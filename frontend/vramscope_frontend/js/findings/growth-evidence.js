@@ -137,18 +137,19 @@ function wedgeOf(forecast, finding, { steps, rows, xKind }) {
   return { early: Math.max(last_t, (from_t ?? last_t) + forecast.early_s), late: Math.max(last_t, (from_t ?? last_t) + forecast.late_s), limit_bytes: forecast.limit_bytes ?? null, label: words };
 }
 
+/** As the sentences of findings have it: in one unit, whole, and never narrower than it is known. */
+const UNITS = /** @type {const} */ ([["s", 1, 99], ["min", 60, 99 * 60], ["h", 3600, Infinity]]);
+
 /**
  * "26 to 34 min": a range, never one false-exact number.
  * @param {number} early_s
  * @param {number} late_s
  */
 export function rangeText(early_s, late_s) {
-  const [divisor, unit] = late_s < 99 ? [1, "s"] : late_s < 99 * 60 ? [60, "min"] : [3600, "h"];
-  const digits = unit === "h" && late_s < 10 * 3600 ? 1 : 0;
-  const from = early_s / divisor;
-  const to = late_s / divisor;
-  const text = (/** @type {number} */ value) => value.toFixed(digits);
-  return text(from) === text(to) ? `about ${text(to)} ${unit}` : `${text(from)} to ${text(to)} ${unit}`;
+  const [unit, seconds] = UNITS.find(([, , most]) => late_s <= most) ?? UNITS[2];
+  const [early, late] = [Math.floor(early_s / seconds), Math.ceil(late_s / seconds)];
+  if (early >= late) return `${late} ${unit}`;
+  return early === 0 ? `less than ${late} ${unit}` : `${early} to ${late} ${unit}`;
 }
 
 /** How much longer than what is shown a forecast may make the axis. */
