@@ -115,12 +115,14 @@ class Ancestry:
 
     def _go_up(self, level: list[int]) -> list[int]:
         """Find who refers to some objects. Returns the new ones that are to be gone up from."""
-        found = gc.get_referrers(*(self.objects[number] for number in level))
+        # By name: from Python 3.13 on the tuple of the arguments is among the answers.
+        asked = tuple(self.objects[number] for number in level)
+        found = gc.get_referrers(*asked)
         wanted = set(level)
         further: list[int] = []
         try:
             for parent in found:
-                if parent is found or id(parent) in self._ours or self._is_ours(parent):
+                if parent is found or parent is asked or self._is_ours(parent):
                     continue
                 children = {id(each) for each in gc.get_referents(parent)} & wanted
                 for child in children:
@@ -138,6 +140,8 @@ class Ancestry:
         return further
 
     def _is_ours(self, value: Any) -> bool:
+        if id(value) in self._ours:
+            return True
         if class_of(value) is FrameType:
             return owner_of(value.f_code.co_filename) is Owner.OWN
         return self._own_classes.has(value)
