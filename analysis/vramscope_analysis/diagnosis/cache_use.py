@@ -15,6 +15,8 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 WINDOW_STEPS: Final = 50
 MIN_STEPS: Final = 100
+STALE_SHARE: Final = 0.1
+"""A look that differs by more than this part of what is reserved now is of another time."""
 LEAST_SHARE: Final = 0.1
 """With less than this part of it free at the peaks of the last steps there is nothing to say."""
 
@@ -84,20 +86,33 @@ def cache_use(rank: RankEvidence, min_steps: int = MIN_STEPS) -> CacheUse | None
     most = np.fmax(most, rows.numbers("allocated_bytes.all.peak"))
     highest = int(np.nanargmax(most))
     above = np.flatnonzero(np.nan_to_num(needed(rows)) > 1.02 * lately_bytes)
-    samples = rank.samples
+    look = _last_look(rank)
     return CacheUse(
         reserved_bytes=reserved_bytes,
         highest_bytes=int(most[highest]),
         lately_bytes=lately_bytes,
-        private_bytes=samples.last("cache.private_pool_bytes"),
-        returnable_bytes=samples.last("cache.returnable_bytes"),
-        stranded_bytes=samples.last("cache.stranded_bytes"),
-        largest_free_bytes=samples.last("cache.largest_free_bytes"),
+        private_bytes=look.get("private_pool"),
+        returnable_bytes=look.get("returnable"),
+        stranded_bytes=look.get("stranded"),
+        largest_free_bytes=look.get("largest_free"),
         limit_bytes=allocator_limit(rank),
         highest_step=None if rows.number is None else int(rows.number[highest]),
         last_step=int(rows.number[above[-1]]) if rows.number is not None and len(above) else None,
         idle_steps=len(rows) - (int(above[-1]) + 1 if len(above) else 0),
     )
+
+
+def _last_look(rank: RankEvidence) -> dict[str, int]:
+    """The last look at the segments; empty if it is of a time at which there were others."""
+    names = ("private_pool", "returnable", "stranded", "largest_free")
+    last = {name: rank.samples.last(f"cache.{name}_bytes") for name in names}
+    look = {name: size for name, size in last.items() if size is not None}
+    reserved = rank.steps.last("reserved_bytes.all.current")
+    active = rank.steps.last("active_bytes.all.current")
+    if reserved is None or active is None:
+        return look
+    free = sum(look.get(name, 0) for name in ("private_pool", "returnable", "stranded"))
+    return look if abs(free - (reserved - active)) <= STALE_SHARE * reserved else {}
 
 
 def _lately(rank: RankEvidence, late: Rows) -> NDArray[np.bool_]:

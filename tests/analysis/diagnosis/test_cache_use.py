@@ -74,5 +74,18 @@ def test_what_is_not_known_is_not_made_up() -> None:
     assert cache_use(made_rank(COUNT, columns={})) is None
 
 
+def test_a_look_of_another_time_tells_nothing() -> None:
+    rank = job([10 * GIB] * COUNT)
+
+    def private(active: int) -> int | None:
+        columns = {**rank.steps.columns, "active_bytes.all.current": active}
+        use = cache_use(made_rank(COUNT, columns=columns, samples=rank.samples))
+        assert use is not None
+        return use.private_bytes
+
+    assert private(18 * GIB) == GIB  # 12 GiB of 30 were free at the look, and are now
+    assert private(2 * GIB) is None
+
+
 def test_a_cache_that_is_in_use_is_not_looked_at_further() -> None:
     assert cache_use(job([28 * GIB] * COUNT)) is None

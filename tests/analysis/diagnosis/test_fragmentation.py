@@ -32,7 +32,10 @@ def going_on(name: str, total_bytes: int, private_bytes: int = 0, **more: Any) -
         key: np.concatenate([column, np.repeat(column[-1:], COUNT)])
         for key, column in rank.steps.columns.items()
     }
-    samples = rows_of(1, {**POOLS, "cache.private_pool_bytes": private_bytes})
+    last = {key: int(column[-1]) for key, column in rank.steps.columns.items()}
+    free = last["reserved_bytes.all.current"] - last["active_bytes.all.current"]
+    cut = {"private_pool": private_bytes, "returnable": free - private_bytes, "stranded": 0}
+    samples = rows_of(1, {f"cache.{name}_bytes": size for name, size in cut.items()})
     count = len(rank.steps) + COUNT
     return made_rank(count, columns=columns, total_bytes=total_bytes, samples=samples, **more)
 
