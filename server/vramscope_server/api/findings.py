@@ -68,6 +68,8 @@ async def mute_finding(
 ) -> Response:
     """Hear no more of a finding, for a reason."""
     record = await _find(server, run, finding)
+    if body.until == "line":
+        caller.require_run(None)  # it is about other runs as well
     await server.board.mutes.mute(record, body.until, body.reason, caller.name)
     asked = {"until": body.until, "reason": body.reason}
     return await _told(server, request, caller, record, "mute_finding", asked)
@@ -79,6 +81,8 @@ async def unmute_finding(
 ) -> Response:
     """Hear of it again."""
     record = await _find(server, run, finding)
+    if record.muted is not None and record.muted["until"] == "line":
+        caller.require_run(None)
     await server.board.mutes.unmute(record)
     return await _told(server, request, caller, record, "unmute_finding", {})
 

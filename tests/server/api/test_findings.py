@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.server_app import OWNER, server_app
+from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_protocol.account import AgentAccount
 
 FLOOR = "allocated_bytes.all.current"
@@ -150,6 +151,24 @@ def test_what_cannot_be_muted_is_refused(tmp_path: Path) -> None:
         assert server.post(path, {"reason": "known", "until": "ever"}).status_code == 422
         # What grows there is not known yet: muting it would mute every leak of the job.
         assert server.post(path, {"reason": "known", "until": "line"}).status_code == 400
+
+
+def test_a_token_for_one_run_mutes_nothing_in_others(tmp_path: Path) -> None:
+    with server_app(tmp_path) as server, server.agent() as agent:
+        run = f"/api/v1/runs/{agent.run.id}"
+        finding = Finding("leak", "warning", "It grows.", subject="train.py:5")
+        board = server.context.board
+        board.report(agent.run.id, 0, "leak", finding)
+        (found,) = server.get(f"{run}/findings")["findings"]
+        token = server.post(f"{run}/frames", {"scopes": ["view", "control"]}).json()["token"]
+        path = f"{run}/findings/{found['id']}/mute"
+        line = {"reason": "known", "until": "line"}
+        assert server.post(path, line, token).status_code == 403
+        assert server.post(path, line | {"until": "run"}, token).status_code == 200
+        assert server.post(path, line).status_code == 200
+        bearer = {"authorization": f"Bearer {token}"}
+        assert server.client.delete(path, headers=bearer).status_code == 403
+        assert server.client.delete(path, headers=OWNER).status_code == 200
 
 
 def test_an_unknown_run_and_an_unknown_state_are_refused(tmp_path: Path) -> None:
