@@ -76,7 +76,7 @@ def lines_of(group: GrowthGroup) -> list[Frame]:
     lines: list[Frame] = []
     holder = main_holder(group)
     stored = None if holder is None else _storing_line(holder)
-    if stored is not None and _is_users(stored):
+    if stored is not None and is_users(stored):
         lines.append(stored)
     allocated = user_line(group.stack)
     if allocated is not None and allocated not in lines:
@@ -100,7 +100,8 @@ def user_line(stack: Sequence[Frame]) -> Frame | None:
     return stack[0] if stack else None
 
 
-def _is_users(frame: Frame) -> bool:
+def is_users(frame: Frame) -> bool:
+    """Whether a line is the user's, or of an installed library: not PyTorch's, not Python's."""
     return _frame_kind(frame) <= FrameKind.LIBRARY
 
 

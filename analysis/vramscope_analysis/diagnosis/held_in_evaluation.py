@@ -95,6 +95,8 @@ def _evidence(ramp: EvaluationRamp, group: GrowthGroup | None) -> dict[str, Any]
 def _culprits(group: GrowthGroup, ramp: EvaluationRamp) -> tuple[Culprit, ...]:
     holder, lines = main_holder(group), lines_of(group)
     frame = lines[0] if lines else None
+    if frame is None and holder is not None and holder.kind == GRAPH:
+        frame = holder.frame  # what was running then: the loop that makes the graph longer
     return (
         Culprit(
             "" if frame is None else frame.file,

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from vramscope_analysis.diagnosis.evaluation_ramp import EvaluationRamp
-from vramscope_analysis.diagnosis.growth_group import main_holder
+from vramscope_analysis.diagnosis.growth_group import is_users, main_holder
 from vramscope_analysis.diagnosis.held_memory import by_root
 from vramscope_analysis.evidence.growth_report import GrowthGroup
 from vramscope_analysis.evidence.run_evidence import RankEvidence
@@ -65,7 +65,14 @@ def ramp_group(rank: RankEvidence, ramp: EvaluationRamp) -> GrowthGroup | None:
     if plain:
         return max(plain, key=lambda group: group.bytes)
     graphs = [group for group in held if _is_graph(group)]
-    return graphs[0] if graphs else None
+    # What a module calls its arguments is no name of the user's.
+    return next((group for group in graphs if _is_users(group)), next(iter(graphs), None))
+
+
+def _is_users(group: GrowthGroup) -> bool:
+    holder = main_holder(group)
+    line = None if holder is None else holder.stored_at or holder.frame
+    return line is not None and is_users(line)
 
 
 def _is_graph(group: GrowthGroup) -> bool:

@@ -65,6 +65,11 @@ def test_where_nobody_holds_as_much_it_hangs_on_a_graph() -> None:
     ]
 
 
+def test_of_a_graph_the_line_that_was_running_is_told() -> None:
+    holder = replace(held_by("autograd_graph", "h"), frame=Frame("/job/evaluate.py", 28, "f"))
+    assert one(looked_into(GrowthGroup(count=1, holders=(holder,)))).culprits[0].line == 28
+
+
 def test_it_is_a_warning_where_the_evaluation_decides_what_fits() -> None:
     rank = evaluated(named=True)
     peaks = (BASE + 20 * MIB + 0 * steps_of(len(rank.steps))).astype(int)

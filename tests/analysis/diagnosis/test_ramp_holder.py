@@ -9,7 +9,7 @@ from tests.support.step_floors import ACTIVATIONS, BASE, MIB, held_by, report_of
 from vramscope_analysis.diagnosis.evaluation_ramp import EvaluationRamp, evaluation_ramp
 from vramscope_analysis.diagnosis.floors import floors_of
 from vramscope_analysis.diagnosis.ramp_holder import ramp_group, ramp_look
-from vramscope_analysis.evidence.growth_report import GrowthGroup
+from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 GRAPH = GrowthGroup(count=9000, holders=(held_by("autograd_graph", "h", "graph"),))
@@ -68,6 +68,17 @@ def test_who_holds_a_good_part_of_it_is_the_one_and_else_a_graph() -> None:
     assert group_of(outs(MIB)) is None
     rank = evaluated()
     assert ramp_group(rank, ramp_of(rank)) is None
+
+
+def test_the_users_name_of_a_graph_comes_before_that_of_a_library() -> None:
+    def graph(name: str, file: str) -> GrowthGroup:
+        holder = replace(held_by("autograd_graph", name), frame=Frame(file, 28, "f"))
+        return GrowthGroup(count=1, holders=(holder,))
+
+    own = graph("h", "/job/evaluate.py")
+    library = graph("args", "/env/lib/python3.11/site-packages/torch/nn/modules/module.py")
+    assert group_of(library, own) == own
+    assert group_of(library) == library
 
 
 def test_many_small_parts_of_one_name_are_one() -> None:
