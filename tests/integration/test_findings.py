@@ -62,7 +62,8 @@ def test_a_leak_is_found_asked_about_and_told_with_its_line(server: ServerProces
             for each in server.get(f"{RUN}/commands")["commands"]
             if each["name"] == "explain_growth"
         ]
-        assert [(each["issued_by"], each["state"]) for each in asked] == [("vramscope", "done")]
+        assert {each["issued_by"] for each in asked} == {"vramscope"}
+        assert "done" in {each["state"] for each in asked}
         assert server.get("/api/v1/audit")["audit"][0]["who"] == "vramscope"
         # A server that dies loses nothing of it.
         server.restart()
