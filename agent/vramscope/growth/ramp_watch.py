@@ -16,8 +16,10 @@ from typing import Any, Final, Protocol
 from vramscope.devices.caching_allocator import current_bytes
 from vramscope.growth.idle_tensors import IdleGroup
 from vramscope.growth.report import growth_report, idle_report
-from vramscope.holders.clusters import clusters
+from vramscope.holders.clusters import Way, clusters
+from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.graph_holders import graph_holders
+from vramscope.holders.holder import HolderFound, SourceLine
 from vramscope.holders.live_tensors import Storage, TensorClasses, looking, words_of
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import named_within, ways_within
@@ -117,6 +119,8 @@ class RampWatch:
             each for each in groups if each.bytes >= least or each.holder.kind == "autograd_graph"
         ][:MAX_GROUPS]
         find_storing_lines(each.holder for each in told)
+        # Of graphs of the same length: that whose tensor is made of itself.
+        told.sort(key=lambda each: (each.holder.kind == "autograd_graph", _is_unknown(each)))
         self.is_on = False
         names = [each.holder.chain[0] for each in told if each.holder.chain]
         message = f"Held within step {self._step + 1}: {', '.join(names[:3]) or 'by no name'}."
@@ -137,6 +141,11 @@ class RampWatch:
         )
 
 
+def _is_unknown(group: IdleGroup) -> bool:
+    is_graph = group.holder.kind == "autograd_graph"
+    return is_graph and group.holder.stored_at is None
+
+
 def held_now(storage: Storage, limit_s: float, notes: list[str]) -> list[IdleGroup]:
     """The largest tensors by what holds them, then what has a long graph. Holds the GIL.
 
@@ -152,7 +161,8 @@ def held_now(storage: Storage, limit_s: float, notes: list[str]) -> list[IdleGro
             reach.search(classes.is_plain)
             sizes = _largest(reach, storage)
             graphs = [n for n in reach.found if reach.objects[n].grad_fn is not None]
-            found = graph_holders(reach, graphs, lambda tensor: None).holders
+            found = graph_holders(reach, graphs, lambda tensor: None, limit_s / 2).holders
+            found.sort(key=_is_passed_on)
             return [
                 *_groups(reach, sizes),
                 *(IdleGroup(0, holder.tensors, [], holder, "") for holder in found),
@@ -161,6 +171,22 @@ def held_now(storage: Storage, limit_s: float, notes: list[str]) -> list[IdleGro
         if not reach.is_complete:
             notes.append(f"the search for holders ended after {len(reach.objects):,} objects")
         reach.clear()
+
+
+def _ways(reach: Reach, number: int) -> list[Way]:
+    """Rather those from names of the job than from those of what it has just called."""
+    ways = ways_within(reach, number)
+    own = [way for way in ways if way.root is None or _is_users(way.root.line)]
+    return own or ways
+
+
+def _is_users(line: SourceLine | None) -> bool:
+    return line is None or owner_of(line.file) is Owner.USER
+
+
+def _is_passed_on(holder: HolderFound) -> bool:
+    """Whether it is a variable of a function that the job has called and not written."""
+    return not _is_users(holder.frame)
 
 
 def _largest(reach: Reach, storage: Storage) -> dict[int, int]:
@@ -176,7 +202,7 @@ def _largest(reach: Reach, storage: Storage) -> dict[int, int]:
 
 
 def _groups(reach: Reach, sizes: Mapping[int, int]) -> list[IdleGroup]:
-    ways = {number: ways_within(reach, number) for number in sizes}
+    ways = {number: _ways(reach, number) for number in sizes}
     groups: list[IdleGroup] = []
     for cluster in clusters(ways, dict.fromkeys(sizes, 0), reach.above):
         members = [number for number in cluster.members if number in sizes]

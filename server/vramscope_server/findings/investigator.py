@@ -157,7 +157,10 @@ def _wanted(
         if record.stage == "confirmed" and record.kind in GROWTH
         for rank in record.ranks
     }
-    yield from (question for question in questions if question.rank not in understood)
+    for question in questions:
+        # What builds up within steps is told before it is known who holds it.
+        if question.rank not in understood or "above_bytes" in question.params:
+            yield question
     for record in records:
         if record.stage == "suspected" and record.kind in _HOST_GROWTH:
             for rank in record.ranks:
