@@ -4,7 +4,7 @@ What grows with the batch is what was needed beyond the constant part (parameter
 optimizer state), gradients left out: activations, taken as proportional to the samples. Workspaces
 that do not depend on the batch make the prediction too large, which is why a tenth more than what
 was missing has to be freed before a size is called sufficient. The step was not over when it
-failed: it might have needed more, so a size is "at most".
+failed: as much as the steps before had needed is added, and a size is "at most".
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ _NAMES: Final = {2: "half", 4: "a quarter", 8: "an eighth"}
 def batch_remedies(case: OomCase) -> list[Remedy]:
     """A smaller batch and gradient accumulation, if freeing a part of the batch is enough."""
     scaling, missing = case.scaling_bytes, case.shortage.missing_bytes
-    if not scaling or missing is None or missing * MARGIN >= scaling:
+    if not scaling or missing is None:
         return []
-    least = max(missing * MARGIN, 1)
+    to_come = max((case.demand.highest_moving_bytes or 0) - (case.moving_bytes or 0), 0)
+    scaling += to_come
+    least = max((missing + to_come) * MARGIN, 1)
+    if least >= scaling:
+        return []
     batch = case.demand.batch
     if batch is not None:
         return _known(case, batch, scaling, least)
@@ -59,8 +63,8 @@ def _unknown(case: OomCase, divisor: int, scaling: int) -> list[Remedy]:
     name = _NAMES[divisor]
     remedies = [
         Remedy(
-            f"lower the batch to {name} of its size",
-            f"what depends on the batch had reached {size_text(scaling)}; {_not_over(case)}.",
+            f"lower the batch to {name} of its size at most",
+            f"what depends on the batch comes to {size_text(scaling)}; {_not_over(case)}.",
             int(scaling * (1 - 1 / divisor)),
             "changes what a step learns from",
         )
@@ -92,4 +96,6 @@ def _each(bytes_per_sample: int) -> str:
 def _not_over(case: OomCase) -> str:
     if case.report.part in ("backward", "optimizer"):
         return "the largest part of the step was over"
+    if case.demand.highest_moving_bytes is None:
+        return "the step was not over and will need more"
     return "the step was not over and might need more"

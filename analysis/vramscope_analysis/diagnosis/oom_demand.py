@@ -26,6 +26,7 @@ _LEAST_STEPS: Final = 5
 """Fewer steps after that show no trend."""
 _TRAINING_PHASES: Final = (0, 3)
 """Codes of the phases train and data_wait."""
+_STEADY_STEPS: Final = 5
 _RECENT: Final = 64
 _RISING: Final = 0.8
 """Share of pairs of steps in which the later one needs more, from which on it is a trend."""
@@ -69,7 +70,8 @@ class Demand:
         highest_moving_bytes: the most that one of them had beyond its constant part.
         kept: growth of the floors; None is none.
         growing: steady growth of what peaks have beyond the floors; None is none.
-        batch: samples of a step as the job's framework or its user said.
+        batch: samples of a step as the job's framework or its user said, if it was the same in
+            the last steps; that of the step that failed was not told yet.
     """
 
     steps: int = 0
@@ -114,7 +116,7 @@ class Demand:
             highest_moving_bytes=int(moving.max()) if len(moving) else None,
             kept=_growth(floors, rows),
             growing=None if growing is None or growing.is_jump else growing,
-            batch=_amount(rows.last(_BATCH)),
+            batch=_steady(rows.numbers(_BATCH)),
         )
 
     @property
@@ -221,6 +223,12 @@ def _rising_share(level: NDArray[np.float64]) -> float:
     sample = level[np.unique(np.linspace(0, len(level) - 1, 100).astype(int))]
     signs = np.sign(sample[None, :] - sample[:, None])[np.triu_indices(len(sample), 1)]
     return float((signs > 0).mean() + 0.5 * (signs == 0).mean())
+
+
+def _steady(values: Numbers) -> int | None:
+    """The last values that are known, if they are all the same."""
+    known = values[~np.isnan(values)][-_STEADY_STEPS:]
+    return int(known[-1]) if len(known) and known[-1] >= 1 and np.ptp(known) == 0 else None
 
 
 def _last(values: Numbers) -> int | None:

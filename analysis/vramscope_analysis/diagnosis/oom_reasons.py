@@ -104,7 +104,9 @@ def _why_other(case: OomCase, cause: Cause) -> str:
 
 
 def _why_limit(case: OomCase, cause: Cause) -> str:
-    return f"Steps had peaked at {size_text(case.demand.highest_peak_bytes)} before."
+    highest, allowed = case.demand.highest_peak_bytes, case.shortage.allowed_bytes
+    now = ", more than it may have now" if highest and allowed and highest > allowed else ""
+    return f"Steps had peaked at {size_text(highest)} before{now}."
 
 
 def _why_garbage(case: OomCase, cause: Cause) -> str:

@@ -46,7 +46,8 @@ def remedies_of(case: OomCase, causes: list[Cause]) -> tuple[Remedy, ...]:
     general = list(proven_settings(case))
     is_usual = main.name == "fragmentation" and was_served_before(case)
     if main.name in _OF_BATCH and not is_usual:
-        general += [*_batch(case, main), *savings(case)]
+        # Not for all steps because of one.
+        general += [*(() if main.name == "spike" else batch_remedies(case)), *savings(case)]
     if main.name == "first_step_state":
         general += savings(case)
     general.sort(key=lambda remedy: _rank(case, remedy))
@@ -59,13 +60,6 @@ def remedies_of(case: OomCase, causes: list[Cause]) -> tuple[Remedy, ...]:
 def _rank(case: OomCase, remedy: Remedy) -> tuple[bool, int]:
     freed = remedy.predicted_bytes or 0
     return freed < (case.shortage.missing_bytes or 0), -freed
-
-
-def _batch(case: OomCase, cause: Cause) -> list[Remedy]:
-    """Not for all steps because of one, unless it is known that there is something to lower."""
-    if cause.name == "spike" and (case.demand.batch or 1) < 2:
-        return []
-    return batch_remedies(case)
 
 
 # ---------------------------------------------------------------------------------- against a cause

@@ -109,6 +109,10 @@ def test_a_job_whose_rows_are_lost_is_not_in_its_first_step() -> None:
     assert not Demand.of(made_oom(step=40)).is_first_step
 
 
-def test_the_batch_is_the_one_that_was_told_last() -> None:
-    rows = step_rows([300] * 5, 100, **{"user.batch_size": [32, 32, 16, 16, np.nan]})
-    assert demand_of(rows).batch == 16
+def test_the_batch_is_known_if_it_was_the_same_for_some_steps() -> None:
+    def batch(*told: float) -> int | None:
+        return demand_of(step_rows([300] * len(told), 100, **{"user.batch_size": told})).batch
+
+    assert batch(32, 16, 16, 16, 16, np.nan, 16) == 16
+    assert batch(16, 16, 16, 16, 32) is None
+    assert batch(np.nan, np.nan) is None

@@ -22,6 +22,14 @@ def test_a_spike_is_told_with_the_range_of_the_others_and_its_largest_tensor() -
     assert told == "Steps had peaked at 500 MiB as a rule; nothing had piled up between them."
 
 
+def test_a_limit_that_came_down_is_told() -> None:
+    limit = Cause("limit", 0.5)
+    told = reason_of(OomCase.of(made_oom(step_rows([1500] * 9), limit_mib=1000)), limit)
+    assert told == "Steps had peaked at 1.5 GiB before, more than it may have now."
+    told = reason_of(OomCase.of(made_oom(step_rows([900] * 9), limit_mib=1000)), limit)
+    assert told == "Steps had peaked at 900 MiB before."
+
+
 def test_what_is_to_come_is_told_of_a_first_step() -> None:
     told = {"category.parameters_bytes": 300 * MIB}
     case = OomCase.of(made_oom(by_category=told, part="forward"))

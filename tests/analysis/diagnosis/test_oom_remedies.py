@@ -39,8 +39,9 @@ def test_a_spike_is_bounded_and_not_every_batch_lowered_for_it() -> None:
     assert first.action.startswith("bound the size of a batch")
     assert first.predicted_bytes == 600 * MIB
     assert not any("lower the batch" in remedy.action for remedy in others)
-    known = step_rows([500] * 30, **{"user.batch_size": 8})
-    assert "lower the batch from 8" in actions(made_oom(known))
+    known = step_rows([1000] * 30, **{"user.batch_size": 8})
+    assert "lower the batch" not in actions(made_oom(step_rows([500] * 30)))
+    assert "lower the batch from 8" in actions(made_oom(known, request_mib=150))
 
 
 def test_no_smaller_batch_against_what_is_kept_or_garbage_or_others() -> None:
