@@ -52,6 +52,8 @@ test("disconnected, lost and the ends", () => {
   assert.equal(verdictOf(seen({ silent_s: 9 }, { state: "lost" }, { state: "lost" })).sentence, "Contact lost at step 4,812, without an end.");
   const end = (/** @type {any} */ rank) => verdictOf(seen({}, { state: "ended", ended_ns: NOW, ranks: [{ rank: 0, ...rank }] }, { state: "ended" }));
   assert.equal(end({ exit_code: 0, end_reason: "exit" }).sentence, "Ended well. Peak 113.6 of 139.8 GiB.");
+  const flat = verdictOf(seen({ isJudged: true, flatSteps: 900 }, { state: "ended", ended_ns: NOW, ranks: [{ rank: 0, exit_code: 0, end_reason: "exit" }] }, { state: "ended" }));
+  assert.equal(flat.sentence, "Ended well. Peak 113.6 of 139.8 GiB, no growth.");
   assert.match(end({ exit_code: null, end_reason: "exception", end_text: "ValueError: no" }).second, /ValueError: no/);
   assert.match(end({ exit_code: 1, end_reason: "exit" }).sentence, /^Ended with exit code 1 at step 4,812\./);
   assert.match(end({ exit_code: null, end_reason: "detach" }).sentence, /^Detached at step 4,812; the job may go on\./);

@@ -213,7 +213,8 @@ function lost(seen) {
  */
 function ended(seen) {
   const { run, peak, limit_bytes, now_ns } = seen;
-  const of = peak && known(limit_bytes) ? ` Peak ${ofText(peak.used, limit_bytes)}${run.emulated ? ", emulated" : ""}.` : "";
+  const flat = seen.isJudged && known(seen.flatSteps) && !(seen.findings ?? []).length ? ", no growth" : "";
+  const of = peak && known(limit_bytes) ? ` Peak ${ofText(peak.used, limit_bytes)}${run.emulated ? ", emulated" : ""}${flat}.` : "";
   const ranks = run.ranks ?? [];
   const failed = ranks.find((rank) => known(rank.exit_code) && rank.exit_code !== 0) ?? ranks.find((rank) => rank.end_reason === "exception");
   const when = `Finished ${day(run.ended_ns, now_ns)}${known(run.ended_ns) ? ` after ${duration((run.ended_ns - run.started_ns) / 1e9)}` : ""}.`;
