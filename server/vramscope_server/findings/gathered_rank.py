@@ -25,6 +25,8 @@ MAX_OOMS: Final = 32
 CLOCKS_NS: Final = 2 * 10**9
 """The start of a process and the times of what it sends come from two clocks."""
 SAMPLE_WINDOW: Final = 600
+"""So many of the newest samples are whole; fewer where fewer steps are than `_WINDOW_OF_FEW`."""
+_WINDOW_OF_FEW: Final = 1024
 _HEAD_STEPS: Final = 64
 _FLOOR: Final = "allocated_bytes.all.current"
 _PEAK: Final = "step.peak_allocated_bytes"
@@ -181,7 +183,8 @@ class GatheredRank:
         )
 
         def with_rows() -> RankEvidence:
-            steps, samples = self.steps.rows(window), self.samples.rows(SAMPLE_WINDOW)
+            sample_window = min(SAMPLE_WINDOW, SAMPLE_WINDOW * window // _WINDOW_OF_FEW)
+            steps, samples = self.steps.rows(window), self.samples.rows(sample_window)
             total_bytes = told.total_bytes
             if total_bytes is None:
                 total_bytes = samples.last("device.total_bytes")
