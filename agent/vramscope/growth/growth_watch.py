@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from vramscope.devices.caching_allocator import current_bytes
@@ -17,6 +16,7 @@ from vramscope.growth.pace import LookPace
 from vramscope.growth.recording import StackRecording
 from vramscope.growth.report import garbage_report, group_report, growth_report, idle_report
 from vramscope.growth.shared_storages import SharedStorages
+from vramscope.history.no_collection import no_collection
 from vramscope.holders.storing_line import find_storing_lines
 from vramscope.size_text import size_text
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt
@@ -86,7 +86,7 @@ class GrowthWatch:
         recording.start(issued_by)
         max_steps = max(params.max_steps, params.every * (params.looks + 1))
         self._pace = LookPace(params.every, max_steps, time.perf_counter_ns())
-        with _no_collection():
+        with no_collection():
             self._looks = Looks(device.segments(), params.looks)
 
     @property
@@ -143,7 +143,7 @@ class GrowthWatch:
 
     def _look(self, step: int, allocated_bytes: int) -> None:
         start_ns = time.perf_counter_ns()
-        with _no_collection():
+        with no_collection():
             self._looks.take(self._device.segments(), step, allocated_bytes, _collected())
         took_ns = time.perf_counter_ns() - start_ns
         self._pace.looked(allocated_bytes, took_ns)
@@ -225,15 +225,3 @@ class GrowthWatch:
 def _collected() -> int:
     """Objects that Python's collector has freed so far."""
     return sum(int(age["collected"]) for age in gc.get_stats())
-
-
-@contextmanager
-def _no_collection() -> Generator[None]:
-    """Keep Python from looking for garbage among the many objects of a list of segments."""
-    was_on = gc.isenabled()
-    try:
-        gc.disable()  # inside: Ctrl-C may come right after it
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -65,7 +65,7 @@ def beginning(way: Sequence[Any], container: int, root: Root | None) -> Beginnin
         return inner
     if root is None:
         return Beginning(0, "unknown", class_name(way[0]))
-    return Beginning(0, root.kind, root.name, root.line, _root_target(root))
+    return Beginning(0, root.kind, root.name, root.line, root_target(root))
 
 
 def named_step(way: Sequence[Any], position: int) -> Beginning | None:
@@ -169,7 +169,8 @@ def _attribute_target(owner: Any, name: str) -> StoreTarget | None:
     return StoreTarget(str(file), name, is_attribute=True, class_name=owner.__name__)
 
 
-def _root_target(root: Root) -> StoreTarget | None:
+def root_target(root: Root) -> StoreTarget | None:
+    """A variable as something is stored into it."""
     line = root.line
     if line is None:
         return None

@@ -67,10 +67,12 @@ class HolderFound(Struct):
     """The statement that puts tensors there, where it is the only one."""
     targets: list[StoreTarget] = field(default_factory=list[StoreTarget])
     """What that statement may store into, until it is looked for. Not in a report."""
+    caller: StoreTarget | None = None
+    """The variable that has the object which keeps the tensors. Not in a report."""
 
 
 def holder_report(holder: HolderFound) -> dict[str, Any]:
     """A holder as JSON."""
     report: dict[str, Any] = to_builtins(holder)
-    del report["targets"]
+    del report["targets"], report["caller"]
     return report

@@ -8,7 +8,13 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from vramscope.holders.beginning import beginning, closure_variable, instance_attribute, named_step
+from vramscope.holders.beginning import (
+    beginning,
+    closure_variable,
+    instance_attribute,
+    named_step,
+    root_target,
+)
 from vramscope.holders.classes import class_name, class_of
 from vramscope.holders.holder import HolderFound, SourceLine, StoreTarget
 from vramscope.holders.reach import Root
@@ -21,6 +27,8 @@ from vramscope.holders.step_names import (
 )
 
 _MAX_PIECES: Final = 8
+_MOST_TO_ATTRIBUTE: Final = 2
+"""Steps from a variable to an attribute of its object, the dictionary of attributes included."""
 
 
 def name_way(
@@ -51,6 +59,9 @@ def name_way(
     )
     if begin.target is not None:
         found.targets = [structs.replace(begin.target, is_single=not size)]
+        is_direct = begin.kind == "attribute" and begin.position <= _MOST_TO_ATTRIBUTE
+        if root is not None and is_direct and not _has_model(way[container + 1 :]):
+            found.caller = root_target(root)
     failed = _failed_frame(way)
     if failed is not None:
         found.kind, found.frame = "exception", failed
@@ -118,6 +129,13 @@ def _steps(way: Sequence[Any], start: int, end: int) -> list[str]:
         elif not (position and _says_all(way[position - 1], holder)):
             pieces.append(step_words(holder, held))
     return pieces
+
+
+def _has_model(way: Sequence[Any]) -> bool:
+    """Whether what is kept is a model or an optimizer, and the tensor only a part of that."""
+    return any(
+        base.__name__ in ("Module", "Optimizer") for each in way for base in type(each).__mro__
+    )
 
 
 def _says_all(owner: Any, value: Any) -> bool:

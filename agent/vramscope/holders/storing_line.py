@@ -7,29 +7,17 @@ A list is allocated nowhere and appended to somewhere: what a person has to chan
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from msgspec import Struct
-
+from vramscope.holders.calling_line import calling_line
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.holder import HolderFound, SourceLine, StoreTarget
+from vramscope.holders.source_trees import functions_around, source_tree, statements_within
 
-MAX_LINES: Final = 20_000
-_MAX_TREES: Final = 16
 _PUTS: Final = frozenset(
     {"append", "appendleft", "extend", "add", "insert", "update", "setdefault", "put", "push"}
 )
-
-_trees: dict[str, ast.Module | None] = {}
-
-
-class _Scope(Struct):
-    """A part of a source file, and the function that it is."""
-
-    node: Any
-    function: str
 
 
 def storing_line(target: StoreTarget) -> SourceLine | None:
@@ -40,11 +28,11 @@ def storing_line(target: StoreTarget) -> SourceLine | None:
     """
     if owner_of(target.file) > Owner.LIBRARY:
         return None
-    tree = _tree(target.file)
+    tree = source_tree(target.file)
     if tree is None:
         return None
     for scopes in _scopes(tree, target):
-        statements = [each for scope in scopes for each in _statements(scope)]
+        statements = [each for scope in scopes for each in statements_within(scope)]
         # One that adds to what is there rather than the one that begins it.
         for stores in (_adds, _sets) if target.is_single else (_adds,):
             lines = {
@@ -61,60 +49,23 @@ def find_storing_lines(holders: Iterable[HolderFound]) -> None:
     """Look for the statements that store into what holds. Reads source files."""
     for holder in holders:
         lines = map(storing_line, holder.targets)
-        holder.stored_at = next((line for line in lines if line is not None), None)
-        holder.targets = []
+        stored = next((line for line in lines if line is not None), None)
+        if stored is not None and holder.caller is not None:
+            stored = calling_line(stored, holder.caller) or stored
+        holder.stored_at, holder.targets, holder.caller = stored, [], None
 
 
-def _tree(file: str) -> ast.Module | None:
-    """A source file as it was read first: of one that was changed the lines would be wrong."""
-    if file not in _trees:
-        lines = linecache.getlines(file)
-        tree: ast.Module | None = None
-        if 0 < len(lines) <= MAX_LINES:
-            try:
-                tree = ast.parse("".join(lines))
-            except (SyntaxError, ValueError, RecursionError):
-                tree = None
-        if len(_trees) >= _MAX_TREES:
-            _trees.clear()
-        _trees[file] = tree
-    return _trees[file]
-
-
-def _scopes(tree: ast.Module, target: StoreTarget) -> Iterator[list[_Scope]]:
+def _scopes(tree: ast.Module, target: StoreTarget) -> Iterator[list[Any]]:
     """Where to look, the nearest first: the class or function, then the whole file."""
     if target.class_name:
         found = [each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]
-        yield [_Scope(each, "") for each in found if each.name == target.class_name]
+        yield [each for each in found if each.name == target.class_name]
     if target.first_line:
-        around = [
-            each
-            for each in ast.walk(tree)
-            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            and _first_line(each) <= target.first_line <= (each.end_lineno or 0)
-        ]
         # The innermost first: of a closure the variable is that of a function around.
-        for each in sorted(around, key=_first_line, reverse=True):
-            yield [_Scope(each, getattr(each, "name", "<lambda>"))]
+        for each in functions_around(tree, target.first_line):
+            yield [each]
     if target.is_attribute or not target.first_line:
-        yield [_Scope(tree, "<module>")]
-
-
-def _first_line(node: Any) -> int:
-    decorators = [int(each.lineno) for each in getattr(node, "decorator_list", ())]
-    return min([int(node.lineno), *decorators])
-
-
-def _statements(scope: _Scope) -> Iterator[tuple[ast.stmt, str]]:
-    pending: list[tuple[Any, str]] = [(scope.node, scope.function)]
-    while pending:
-        node, function = pending.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            function = node.name
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.stmt):
-                yield child, function
-            pending.append((child, function))
+        yield [tree]
 
 
 def _adds(statement: ast.stmt, target: StoreTarget) -> bool:

@@ -110,26 +110,9 @@ def test_none_where_there_are_several_or_none(file: str, target: dict[str, Any])
     assert storing_line(StoreTarget(file, **target)) is None
 
 
-def test_sources_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = tmp_path / "broken.py"
-    broken.write_text("def f(:\n")
-    long = tmp_path / "long.py"
-    long.write_text("kept.append(1)\n" * 3)
-    monkeypatch.setattr(module, "MAX_LINES", 2)
-    for name in (str(broken), str(long), str(tmp_path / "gone.py"), "<input>", module.__file__):
+def test_sources_that_say_nothing(tmp_path: Path) -> None:
+    for name in (str(tmp_path / "gone.py"), "<input>", module.__file__):
         assert storing_line(StoreTarget(name, "kept")) is None
-
-
-def test_no_more_sources_are_kept_than_the_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_MAX_TREES", 2)
-    monkeypatch.setattr(module, "_trees", {})
-    for number in range(5):
-        path = tmp_path / f"{number}.py"
-        path.write_text("kept.append(1)\n")
-        assert storing_line(StoreTarget(str(path), "kept")) is not None
-    assert len(module._trees) <= 2
 
 
 def test_the_first_target_that_is_found_counts(file: str) -> None:
