@@ -70,14 +70,15 @@ def _of_report(file: BinaryIO, name: str) -> list[Finding]:
     try:
         value = None if len(data) > MAX_FILE_BYTES else _json(data)
         # As the API gives it out: the report is one of several fields.
-        if isinstance(value, dict) and looks_like_oom_report(value.get("report")):
-            return [diagnose_oom(oom_report_of(value["report"]))]
+        within: Any = cast("dict[str, Any]", value).get("report") if type(value) is dict else None
+        if looks_like_oom_report(within):
+            return [diagnose_oom(oom_report_of(within))]
         return [diagnose_oom(read_oom_report(data))]
     except OomReportError as error:
         raise Problem(f"{name}: {error}") from None
 
 
-def _json(data: bytes) -> object:
+def _json(data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -131,7 +132,7 @@ def _trials(memory: RecordedMemory, bar: ProgressBar) -> tuple[SettingsTrial, ..
         return ()
     try:
         recording = Recording.from_snapshot(memory.snapshot, memory.device)
-        return trials_of(advise(recording, progress=bar.stage("trying settings")))
+        return trials_of(advise(recording, anew=True, progress=bar.stage("trying settings")))
     except ValueError:  # of no use to a replay
         return ()
 

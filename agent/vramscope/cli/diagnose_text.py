@@ -52,7 +52,8 @@ def _finding(finding: dict[str, Any]) -> str:
     if finding.get("stage") == "suspected":
         about.insert(0, "Suspected, not yet sure.")
     lines += _entry("", " ".join(word for word in about if word))
-    for culprit in (finding.get("culprits") or [])[:_MOST_CULPRITS]:
+    culprits: list[dict[str, Any]] = finding.get("culprits") or []
+    for culprit in culprits[:_MOST_CULPRITS]:
         lines += _entry("line" if culprit.get("line") else "holder", _culprit(culprit))
     for number, remedy in enumerate(finding.get("remedies") or [], 1):
         lines += _remedy(number, remedy)
@@ -70,7 +71,7 @@ def _ranks(ranks: list[int]) -> str:
 
 
 def _culprit(culprit: dict[str, Any]) -> str:
-    words = []
+    words: list[str] = []
     if culprit.get("line"):
         words.append(f"{culprit['file']}:{culprit['line']} {culprit.get('function', '')}".strip())
     if culprit.get("bytes") is not None:
@@ -80,7 +81,7 @@ def _culprit(culprit: dict[str, Any]) -> str:
     if culprit.get("tensors"):
         words.append(", ".join(map(str, culprit["tensors"][:3])))
     text = "; ".join(words)
-    held = culprit.get("held_by") or []
+    held: list[Any] = culprit.get("held_by") or []
     return f"{text}; held by {' ← '.join(map(str, held))}" if held else text
 
 

@@ -17,6 +17,14 @@ from vramscope_analysis.diagnosis.oom_remedies import growth_verdict, remedies_o
 from vramscope_analysis.diagnosis.oom_words import detail_of, facts_of, summary_of, title_of
 from vramscope_analysis.diagnosis.settings_advice import refuted
 from vramscope_analysis.diagnosis.words import count_text, size_text
+from vramscope_analysis.evidence.entry_values import (
+    Entry,
+    amount_in,
+    entries_in,
+    entry_in,
+    text_in,
+    texts_in,
+)
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
@@ -121,7 +129,7 @@ def _merged(culprits: list[Culprit]) -> tuple[Culprit, ...]:
     same: dict[Culprit, list[int | None]] = {}
     for culprit in culprits:
         same.setdefault(replace(culprit, bytes=None), []).append(culprit.bytes)
-    merged = []
+    merged: list[Culprit] = []
     for culprit, sizes in same.items():
         known = [size for size in sizes if size is not None]
         tensors = culprit.tensors
@@ -136,39 +144,38 @@ def _lasting(case: OomCase) -> list[Culprit]:
 
     A tensor that has the size of such a block and is no part of the model is named with its holder.
     """
-    culprits = []
+    culprits: list[Culprit] = []
     for row in case.report.free_blocks:
-        pinned = row.get("pinned_by")
-        for block in pinned if isinstance(pinned, list) and row.get("pool") == "large" else ():
-            size, count = block.get("requested_bytes"), block.get("count")
-            if not isinstance(size, int) or not isinstance(count, int):
-                continue
-            if case.is_of_same_kind(size):
+        for block in entries_in(row, "pinned_by") if row.get("pool") == "large" else ():
+            size, count = amount_in(block, "requested_bytes"), amount_in(block, "count")
+            if not size or case.is_of_same_kind(size):
                 continue  # no more in the way than what was asked for
             same = [t for t in case.report.largest if t.get("bytes") == size]
             named = next((t for t in same if not t.get("category") and t.get("held_by")), None)
             words = f"{count_text(count, 'block')} of {size_text(size)}"
-            culprit = _holder(named or {})
-            tensors = (f"{words}: {named['tensor']}",) if named else (words,)
-            total = block.get("bytes")
+            tensors = (f"{words}: {text_in(named, 'tensor')}",) if named else (words,)
             culprits.append(
-                replace(culprit, bytes=total if isinstance(total, int) else None, tensors=tensors)
+                replace(
+                    _holder(named or {}),
+                    bytes=amount_in(block, "bytes") or None,
+                    tensors=tensors,
+                )
             )
     return culprits[:_MOST_PINS]
 
 
-def _holder(tensor: Any) -> Culprit:
-    holder = tensor.get("holder") or {}
-    frame = holder.get("stored_at") or holder.get("frame") or {}
-    held = tensor.get("held_by") or holder.get("chain") or []
-    size = tensor.get("bytes")
+def _holder(tensor: Entry) -> Culprit:
+    holder = entry_in(tensor, "holder")
+    frame = entry_in(holder, "stored_at") or entry_in(holder, "frame")
+    words = text_in(tensor, "tensor")
+    held = texts_in(tensor, "held_by") or texts_in(holder, "chain")[::-1]
     return Culprit(
-        str(frame.get("file", "")),
-        int(frame.get("line") or 0),
-        str(frame.get("function", "")),
-        size if isinstance(size, int) else None,
-        tensors=(str(tensor.get("tensor", "")),) if tensor.get("tensor") else (),
-        held_by=tuple(str(word) for word in list(held)[:_MOST_NAMED]),
+        text_in(frame, "file"),
+        amount_in(frame, "line"),
+        text_in(frame, "function"),
+        amount_in(tensor, "bytes") or None,
+        tensors=(words,) if words else (),
+        held_by=tuple(held[:_MOST_NAMED]),
     )
 
 

@@ -27,6 +27,7 @@ from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_message import is_of_another_allocator, is_probable
 from vramscope_analysis.diagnosis.oom_place import is_making_state, is_pinning
 from vramscope_analysis.evidence.columns import Rows
+from vramscope_analysis.evidence.entry_values import amount_in, entry_in, text_in, texts_in
 
 _SAME: Final = 1.02
 """Needs that differ by less are the same."""
@@ -72,8 +73,7 @@ def held_by(tensors: Iterable[Mapping[str, Any]], kind: str) -> list[Mapping[str
 
 
 def _holder_kind(tensor: Mapping[str, Any]) -> str:
-    holder = tensor.get("holder")
-    return str(holder.get("kind", "")) if isinstance(holder, Mapping) else ""
+    return text_in(entry_in(tensor, "holder"), "kind")
 
 
 # -------------------------------------------------------------------------- not PyTorch's allocator
@@ -105,7 +105,7 @@ def _retained_exception(case: OomCase) -> Cause | None:
     if case.report.source == "exception":
         return None
     held = held_by(case.report.largest, _EXCEPTION)
-    size = sum(_amount(tensor, "bytes") for tensor in held)
+    size = sum(amount_in(tensor, "bytes") for tensor in held)
     if not size or not _explains(case, size):
         return None
     return Cause("retained_exception", 0.9, size, _chain(held[0]))
@@ -115,7 +115,7 @@ def _garbage(case: OomCase) -> Cause | None:
     held = held_by(case.report.largest, _GARBAGE)
     size = max(
         case.report.garbage_bytes or 0,
-        sum(_amount(tensor, "bytes") for tensor in held),
+        sum(amount_in(tensor, "bytes") for tensor in held),
         _gone_meanwhile(case),
     )
     return Cause("garbage", 0.9, size) if _explains(case, size) else None
@@ -129,7 +129,7 @@ def _gone_meanwhile(case: OomCase) -> int:
     allocated = case.report.counters.get("allocated_bytes.all.current")
     if allocated is None or not case.report.by_size:
         return 0
-    return max(allocated - sum(_amount(row, "bytes") for row in case.report.by_size), 0)
+    return max(allocated - sum(amount_in(row, "bytes") for row in case.report.by_size), 0)
 
 
 # ------------------------------------------------------------------------------------ others had it
@@ -146,13 +146,13 @@ def _other_process(case: OomCase) -> Cause | None:
     if not came_lately and (total is None or held < _LARGE_SHARE * total):
         return None
     others = [process for process in case.report.processes if not process.get("own")]
-    largest = max(others, key=lambda process: _amount(process, "bytes"))
+    largest = max(others, key=lambda process: amount_in(process, "bytes"))
     return Cause("other_process", 0.9 if came_lately else 0.6, held, process_text(largest))
 
 
 def process_text(process: Mapping[str, Any]) -> str:
     """``pid 4123, jupyter``."""
-    command = str(process.get("command") or process.get("name") or "")
+    command = text_in(process, "command") or text_in(process, "name")
     return ", ".join(filter(None, (f"pid {process.get('pid', '?')}", command[:40])))
 
 
@@ -166,8 +166,8 @@ def _outside(case: OomCase) -> Cause | None:
     if len(known) < 2:
         return None
     grown = int(known[-1] - known.min())
-    parts = sorted(case.report.outside, key=lambda part: -_amount(part, "bytes"))
-    who = str(parts[0].get("name", "")) if parts else ""
+    parts = sorted(case.report.outside, key=lambda part: -amount_in(part, "bytes"))
+    who = text_in(parts[0], "name") if parts else ""
     return Cause("outside", 0.7, grown, who) if _explains(case, grown) else None
 
 
@@ -317,13 +317,5 @@ def _risen(samples: Rows, name: str) -> int | None:
     return int(known[-1] - known.min()) if len(known) >= 2 else None
 
 
-def _amount(row: Mapping[str, Any], name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
-
-
 def _chain(tensor: Mapping[str, Any]) -> str:
-    told = tensor.get("held_by")
-    if not isinstance(told, list | tuple):
-        return ""
-    return ", ".join(str(word) for word in told[:4])
+    return ", ".join(texts_in(tensor, "held_by")[:4])

@@ -5,14 +5,14 @@ Which setting of the allocator would help is for a replay to show; without one, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.words import size_text
+from vramscope_analysis.evidence.entry_values import amount_in, entries_in
 
 _EVAL: Final = 1
 """Code of the phase eval in samples."""
@@ -61,15 +61,10 @@ def _larger_blocks(case: OomCase) -> str:
     carved, segment = case.shortage.carved_bytes, case.shortage.segment_bytes
     if not carved or segment is None or carved <= segment:
         return ""
-    pinned = [block for row in case.report.free_blocks for block in row.get("pinned_by") or ()]
-    if not any(case.is_of_same_kind(_amount(block)) for block in pinned):
+    pinned = [b for row in case.report.free_blocks for b in entries_in(row, "pinned_by")]
+    if not any(case.is_of_same_kind(amount_in(b, "requested_bytes")) for b in pinned):
         return ""
     return f"what takes blocks of {size_text(carved)}, such as an evaluation"
-
-
-def _amount(block: Mapping[str, Any]) -> int:
-    size = block.get("requested_bytes")
-    return size if isinstance(size, int) else 0
 
 
 def _evaluated_before(case: OomCase) -> bool:

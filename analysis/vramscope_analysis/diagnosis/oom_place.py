@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vramscope_analysis.diagnosis.words import place_text
+from vramscope_analysis.evidence.entry_values import amount_in, entries_in, text_in
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.moments.frame_kinds import FrameKind, kind_of
 from vramscope_analysis.snapshot import Frame
@@ -72,20 +73,20 @@ def place_of_oom(report: OomReport) -> Place | None:
 
 def is_search_for_batch_size(report: OomReport) -> bool:
     """Whether the line lies within a search for the largest batch, which runs out on purpose."""
-    files = [_slashed(str(frame["file"])) for frame in _asking_frames(report)]
+    files = [_slashed(text_in(frame, "file")) for frame in _asking_frames(report)]
     return any(file.endswith(tuple(_SEARCHES)) for file in files)
 
 
 def is_pinning(report: OomReport) -> bool:
     """Whether pinned memory of the host was asked for."""
-    return any(str(frame.get("function")) in _PINNING for frame in _asking_frames(report)[:4])
+    return any(text_in(frame, "function") in _PINNING for frame in _asking_frames(report)[:4])
 
 
 def is_moving_model(report: OomReport) -> bool:
     """Whether a module was on its way to the device: ``model.to("cuda")``."""
     return any(
-        str(frame.get("function")) in _MOVING
-        and _slashed(str(frame["file"])).endswith("torch/nn/modules/module.py")
+        text_in(frame, "function") in _MOVING
+        and _slashed(text_in(frame, "file")).endswith("torch/nn/modules/module.py")
         for frame in _asking_frames(report)
     )
 
@@ -93,7 +94,7 @@ def is_moving_model(report: OomReport) -> bool:
 def optimizer_in(report: OomReport) -> str:
     """File of PyTorch's optimizer whose step asked, such as ``adamw``; empty if none did."""
     for frame in _asking_frames(report):
-        folder, _, name = _slashed(str(frame["file"])).rpartition("/")
+        folder, _, name = _slashed(text_in(frame, "file")).rpartition("/")
         if folder.endswith("torch/optim") and name not in ("optimizer.py", "lr_scheduler.py"):
             return name.removesuffix(".py")
     return ""
@@ -102,8 +103,8 @@ def optimizer_in(report: OomReport) -> str:
 def is_making_state(report: OomReport) -> bool:
     """Whether an optimizer was making its state for a parameter (``_init_group``)."""
     return any(
-        str(frame.get("function")) in ("_init_group", "init_state")
-        and "torch/optim/" in _slashed(str(frame["file"]))
+        text_in(frame, "function") in ("_init_group", "init_state")
+        and "torch/optim/" in _slashed(text_in(frame, "file"))
         for frame in _asking_frames(report)
     )
 
@@ -127,15 +128,14 @@ def _asking_frames(report: OomReport) -> Sequence[Mapping[str, Any]]:
 
 
 def _frames(thread: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    frames = thread.get("frames")
-    return frames if isinstance(frames, list) else []
+    return [frame for frame in entries_in(thread, "frames") if text_in(frame, "file")]
 
 
 def _place(thread: Mapping[str, Any]) -> Place | None:
     called = ""
     library: Place | None = None
     for told in _frames(thread):
-        frame = Frame(str(told["file"]), int(told.get("line") or 0), str(told.get("function", "")))
+        frame = Frame(text_in(told, "file"), amount_in(told, "line"), text_in(told, "function"))
         kind = kind_of(frame)
         if kind == FrameKind.USER:
             if library is not None:
@@ -149,8 +149,8 @@ def _place(thread: Mapping[str, Any]) -> Place | None:
 
 
 def _is_backward(frame: Mapping[str, Any]) -> bool:
-    return str(frame.get("function")) in ("backward", "_engine_run_backward") and (
-        "torch/" in _slashed(str(frame["file"]))
+    return text_in(frame, "function") in ("backward", "_engine_run_backward") and (
+        "torch/" in _slashed(text_in(frame, "file"))
     )
 
 

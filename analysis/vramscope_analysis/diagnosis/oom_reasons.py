@@ -9,6 +9,7 @@ from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import Cause, moving_ratio
 from vramscope_analysis.diagnosis.oom_message import is_probable
 from vramscope_analysis.diagnosis.words import UNKNOWN_TEXT, size_text
+from vramscope_analysis.evidence.entry_values import text_in
 
 Words = Callable[[OomCase, Cause], str]
 
@@ -63,8 +64,8 @@ def _why_spike(case: OomCase, cause: Cause) -> str:
             "depending on their data"
         )
     kept = "" if demand.kept else "; nothing had piled up between them"
-    largest = next((t for t in case.report.largest if not t.get("category")), {}).get("tensor")
-    return f"{text}{kept}." + (f" The largest tensor now is {largest}." if largest else "")
+    own = [text_in(t, "tensor") for t in case.report.largest if not t.get("category")]
+    return f"{text}{kept}." + (f" The largest tensor now is {own[0]}." if own and own[0] else "")
 
 
 def _why_growth(case: OomCase, cause: Cause) -> str:

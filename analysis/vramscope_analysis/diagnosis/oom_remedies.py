@@ -21,6 +21,7 @@ from vramscope_analysis.diagnosis.oom_pieces import whole_pieces
 from vramscope_analysis.diagnosis.oom_place import optimizer_in
 from vramscope_analysis.diagnosis.oom_savings import savings
 from vramscope_analysis.diagnosis.words import size_text
+from vramscope_analysis.evidence.entry_values import amount_in, texts_in
 
 MOST_REMEDIES: Final = 6
 _STATE_COPIES: Final = {
@@ -121,16 +122,16 @@ def _smaller_evaluation(case: OomCase, cause: Cause) -> list[Remedy]:
     ]
     collected = [t for t in case.report.largest if _is_collected(t)]
     if collected:
-        name = str((collected[0].get("held_by") or [""])[-1])
+        name = texts_in(collected[0], "held_by")[-1]
         remedies.append(
             Remedy(
                 f"keep numbers, not tensors, in {name}",
                 "what it collects stays on the device until the evaluation ends.",
-                sum(_amount(tensor, "bytes") for tensor in collected),
+                sum(amount_in(tensor, "bytes") for tensor in collected),
                 fix="outputs.append(output.argmax(-1).cpu())",
             )
         )
-    if held_by(case.report.largest, "autograd_graph"):
+    if case.report.grad_enabled or held_by(case.report.largest, "autograd_graph"):
         remedies.append(
             Remedy(
                 "evaluate without gradients",
@@ -143,10 +144,9 @@ def _smaller_evaluation(case: OomCase, cause: Cause) -> list[Remedy]:
 
 def _is_collected(tensor: Mapping[str, Any]) -> bool:
     """Whether a list or a dict holds a tensor that is no part of the model."""
-    held = tensor.get("held_by") or ()
-    return not tensor.get("category") and any(
-        str(word).startswith(("list of", "dict of")) for word in held
-    )
+    held = texts_in(tensor, "held_by")
+    is_listed = any(word.startswith(("list of", "dict of")) for word in held)
+    return is_listed and not tensor.get("category")
 
 
 def _smaller_save(case: OomCase, cause: Cause) -> list[Remedy]:
@@ -192,13 +192,10 @@ def main_holder(case: OomCase) -> tuple[str, int]:
     """Who holds most of the largest tensors that are no part of the model, and how much."""
     sizes: dict[str, int] = {}
     for tensor in case.report.largest:
-        held = tensor.get("held_by")
-        size = tensor.get("bytes")
-        if tensor.get("category") or not isinstance(held, list) or not held:
-            continue
-        # From the tensor to a name: the name is the last.
-        name = str(held[-1])
-        sizes[name] = sizes.get(name, 0) + (size if isinstance(size, int) else 0)
+        held = texts_in(tensor, "held_by")
+        if held and not tensor.get("category"):
+            # From the tensor to a name: the name is the last.
+            sizes[held[-1]] = sizes.get(held[-1], 0) + amount_in(tensor, "bytes")
     name = max(sizes, key=lambda each: sizes[each], default="")
     return name, sizes.get(name, 0)
 
@@ -271,8 +268,3 @@ _AGAINST: Final[dict[str, Against]] = {
     "cache": _given_back,
     "pinned_host": _less_pinned,
 }
-
-
-def _amount(row: Mapping[str, Any], name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) and value > 0 else 0

@@ -15,6 +15,7 @@ from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_place import optimizer_in, place_in
 from vramscope_analysis.diagnosis.words import count_text, place_text, size_text
+from vramscope_analysis.evidence.entry_values import amount_in, entries_in, text_in
 
 _ACTIVATIONS: Final = "activations"
 _FLOAT32: Final = re.compile(r"(?:torch\.)?float32\b")
@@ -39,14 +40,14 @@ def _checkpointing(case: OomCase) -> Remedy | None:
     """
     best = max(
         (row for row in case.report.by_stack if _is_activation(row)),
-        key=lambda row: _amount(row, "bytes"),
+        key=lambda row: amount_in(row, "bytes"),
         default=None,
     )
-    if best is None or _amount(best, "count") < _LEAST_BLOCKS or not _is_worth(case, best):
+    if best is None or amount_in(best, "count") < _LEAST_BLOCKS or not _is_worth(case, best):
         return None
-    size, count = _amount(best, "bytes"), _amount(best, "count")
+    size, count = amount_in(best, "bytes"), amount_in(best, "count")
     freed = size - size // count
-    line = place_text(str(best.get("file", "")), _amount(best, "line"))
+    line = place_text(text_in(best, "file"), amount_in(best, "line"))
     return Remedy(
         f"recompute activations: checkpoint the module of {line}",
         f"{count_text(count, 'block')} of this line hold {size_text(size)}; at most so much.",
@@ -62,8 +63,8 @@ def _mixed_precision(case: OomCase) -> Remedy | None:
     Autocast keeps a copy of each weight in half precision during the forward pass.
     """
     tensors = [t for t in case.report.largest if t.get("category") not in _NAMED]
-    named = sum(_amount(tensor, "bytes") for tensor in tensors)
-    float32 = sum(_amount(t, "bytes") for t in tensors if _is_float32(t))
+    named = sum(amount_in(tensor, "bytes") for tensor in tensors)
+    float32 = sum(amount_in(t, "bytes") for t in tensors if _is_float32(t))
     if not named or float32 < 0.5 * named:
         return None
     parameters = case.report.by_category.get("category.parameters_bytes")
@@ -148,31 +149,24 @@ _SAVINGS: Final[tuple[Callable[[OomCase], Remedy | None], ...]] = (
 
 
 def _is_activation(row: Mapping[str, Any]) -> bool:
-    told = row.get("category")
-    if isinstance(told, str) and told:
+    told = text_in(row, "category")
+    if told:
         return told == _ACTIVATIONS
-    frames = row.get("frames")
-    place = place_in(frames) if isinstance(frames, list) else None
-    function = place.function if place else str(row.get("function", ""))
-    return function == "forward"
+    place = place_in(entries_in(row, "frames"))
+    return (place.function if place else text_in(row, "function")) == "forward"
 
 
 def _is_worth(case: OomCase, row: Mapping[str, Any]) -> bool:
-    return _amount(row, "bytes") >= _LEAST_SHARE * (case.shortage.allocated_bytes or 1)
+    return amount_in(row, "bytes") >= _LEAST_SHARE * (case.shortage.allocated_bytes or 1)
 
 
 def _is_float32(tensor: Mapping[str, Any]) -> bool:
-    return bool(_FLOAT32.match(str(tensor.get("tensor", ""))))
+    return bool(_FLOAT32.match(text_in(tensor, "tensor")))
 
 
 def _parameter_type(case: OomCase) -> str:
     """The type of the largest parameter in the report; empty if none is."""
     for tensor in case.report.largest:
         if tensor.get("category") == "parameters":
-            return str(tensor.get("tensor", "")).partition("[")[0].removeprefix("torch.")
+            return text_in(tensor, "tensor").partition("[")[0].removeprefix("torch.")
     return ""
-
-
-def _amount(row: Mapping[str, Any], name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) and value > 0 else 0

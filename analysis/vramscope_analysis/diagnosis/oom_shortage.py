@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from vramscope_analysis.allocator.rounding import SMALL_BYTES
 from vramscope_analysis.diagnosis.oom_message import sizes_in
+from vramscope_analysis.evidence.entry_values import amount_in
 from vramscope_analysis.evidence.oom_report import OomReport
 
 _ALLOCATED: Final = "allocated_bytes.all.current"
@@ -132,12 +133,12 @@ def _pieces(
         return None, None, None, None
     kind = "small" if request_bytes is not None and request_bytes <= SMALL_BYTES else "large"
     rows = [row for row in report.free_blocks if str(row.get("pool", "large")) == kind]
-    largest = [_amount(row, "largest_bytes") for row in rows]
+    largest = [amount_in(row, "largest_bytes") for row in rows]
     return (
-        sum(_amount(row, "bytes") for row in rows),
+        sum(amount_in(row, "bytes") for row in rows),
         max(largest, default=0),
-        sum(_amount(row, "returnable_bytes") for row in report.free_blocks),
-        max((_amount(row, "largest_segment_bytes") for row in rows), default=0),
+        sum(amount_in(row, "returnable_bytes") for row in report.free_blocks),
+        max((amount_in(row, "largest_segment_bytes") for row in rows), default=0),
     )
 
 
@@ -145,12 +146,7 @@ def _others(processes: Iterable[Mapping[str, Any]]) -> int | None:
     told = list(processes)
     if not told:
         return None
-    return sum(_amount(process, "bytes") for process in told if not process.get("own"))
-
-
-def _amount(row: Mapping[str, Any], name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
+    return sum(amount_in(process, "bytes") for process in told if not process.get("own"))
 
 
 def _first(*values: int | None) -> int | None:

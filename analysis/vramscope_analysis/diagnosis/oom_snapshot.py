@@ -104,7 +104,9 @@ def _step_rows(memory: RecordedMemory) -> Rows:
     """Floor and peak of each step, both as bytes of live blocks."""
     ends = memory.step_ends
     live, reserved = memory.live_bytes, memory.reserved_bytes
-    floors, peaks, held = [], [], []
+    floors: list[int] = []
+    peaks: list[int] = []
+    held: list[int] = []
     begin = 0
     for end in ends:
         at = end.moment + 1
@@ -136,7 +138,7 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 def _lines(memory: RecordedMemory, moment: Moment) -> tuple[dict[str, Any], ...]:
     """What is live by stack, each with the user's line and what it is for."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     by_label = {(s.label, s.file, s.category): s for s in memory.sources}
     for held in moment.by_stack[:_MOST_LINES]:
         group = held.group
@@ -178,7 +180,8 @@ def _categories(memory: RecordedMemory, moment: Moment) -> dict[str, int]:
         Category.OPTIMIZER: "category.optimizer_state_bytes",
     }
     return {
-        names[held.group.category]: held.bytes
+        names[category]: held.bytes
         for held in moment.by_category
-        if held.group.category in names
+        for category in [held.group.category]
+        if category is not None and category in names
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from vramscope_analysis.evidence.entry_values import is_list, is_object
 from vramscope_analysis.evidence.told_values import (
     told_amount,
     told_entries,
@@ -29,7 +30,7 @@ def _line(value: object) -> int:
 
 
 def _texts(value: object) -> list[str]:
-    return [told_text(each) for each in value] if isinstance(value, list) else []
+    return [told_text(each) for each in value] if is_list(value) else []
 
 
 def _frames(value: object) -> list[Entry]:
@@ -38,7 +39,7 @@ def _frames(value: object) -> list[Entry]:
 
 
 def _one(value: object) -> Entry | None:
-    return _entry(value) if isinstance(value, dict) else None
+    return _entry(value) if is_object(value) else None
 
 
 def _list(value: object) -> list[Entry]:

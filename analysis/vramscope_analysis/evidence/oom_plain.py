@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from vramscope_analysis.evidence.columns import UNKNOWN, Rows
+from vramscope_analysis.evidence.entry_values import is_list, is_object
 from vramscope_analysis.evidence.oom_report import OomReport
 
 
@@ -36,6 +37,6 @@ def _is_unknown(cell: float) -> bool:
 def _plain(value: Any) -> Any:
     if isinstance(value, Rows):
         return plain_rows(value)
-    if isinstance(value, tuple):
+    if is_list(value):
         return [dict(entry) for entry in value]
-    return dict(value) if hasattr(value, "items") else value
+    return dict(value) if is_object(value) else value

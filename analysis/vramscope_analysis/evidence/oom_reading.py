@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from vramscope_analysis.evidence.entry_values import is_object
 from vramscope_analysis.evidence.oom_entries import oom_entries
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.told_values import (
@@ -62,7 +63,7 @@ def read_oom_report(data: bytes | str) -> OomReport:
 
 def looks_like_oom_report(value: object) -> bool:
     """Whether decoded JSON is such a report."""
-    if not isinstance(value, Mapping) or told_amount(value.get("time_ns")) is None:
+    if not is_object(value) or told_amount(value.get("time_ns")) is None:
         return False
     return sum(sign in value for sign in _SIGNS) >= 2
 
@@ -74,7 +75,7 @@ def oom_report_of(value: object, *, id: str = "") -> OomReport:
         value: what ``json.loads`` gave.
         id: of the stored report, if the JSON does not say it.
     """
-    told: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    told: Mapping[str, Any] = value if is_object(value) else {}
     amounts = {name: told_amount(told.get(name)) for name in _AMOUNTS}
     settings = told.get("settings")
     return OomReport(
@@ -102,7 +103,12 @@ def oom_report_of(value: object, *, id: str = "") -> OomReport:
         ),
         recovered_step=told_whole(told.get("recovered_step")),
         world_size=max(told_amount(told.get("world_size")) or 1, 1),
+        grad_enabled=_flag(told.get("grad_enabled")),
         skipped=told_amount(told.get("skipped")) or 0,
         complete=told.get("complete") is not False,
         **{name: oom_entries(told.get(name)) for name in _ENTRIES},
     )
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None

@@ -43,6 +43,7 @@ class OomReport:
             innermost first.
         recovered_step: a step that ended after it, in the same process; None is none.
         world_size: ranks of the job.
+        grad_enabled: whether autograd recorded operations then; None is not known.
         skipped: times out of memory since the report before, that left none of their own.
         complete: False where the process had no time to tell all.
     """
@@ -75,5 +76,6 @@ class OomReport:
     threads: tuple[Mapping[str, Any], ...] = ()
     recovered_step: int | None = None
     world_size: int = 1
+    grad_enabled: bool | None = None
     skipped: int = 0
     complete: bool = True

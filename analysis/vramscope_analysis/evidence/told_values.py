@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vramscope_analysis.evidence.columns import NO_ROWS, UNKNOWN, Rows
+from vramscope_analysis.evidence.entry_values import is_list, is_object
 
 MAX_ROWS: Final = 20_000
 """Of more rows the last are kept."""
@@ -47,7 +49,7 @@ def told_amount(value: object) -> int | None:
 
 def told_amounts(value: object) -> dict[str, int]:
     """Amounts by name, without those that are not known."""
-    if not isinstance(value, Mapping):
+    if not is_object(value):
         return {}
     amounts = {told_text(name, 200): told_amount(value[name]) for name in _first(value)}
     return {name: amount for name, amount in amounts.items() if amount is not None and name}
@@ -55,10 +57,10 @@ def told_amounts(value: object) -> dict[str, int]:
 
 def told_entries(value: object) -> tuple[dict[str, Any], ...]:
     """A list of objects with plain values."""
-    if not isinstance(value, list | tuple):
+    if not is_list(value):
         return ()
     kept = value[:MAX_ENTRIES]
-    return tuple(_plain(entry, MAX_DEPTH) for entry in kept if isinstance(entry, Mapping))
+    return tuple(_plain(entry, MAX_DEPTH) for entry in kept if is_object(entry))
 
 
 def told_rows(value: object) -> Rows:
@@ -66,23 +68,21 @@ def told_rows(value: object) -> Rows:
 
     A column of another length than the times is left out; so is ``number``.
     """
-    if not isinstance(value, Mapping) or not isinstance(value.get("time_ns"), list):
+    times = value.get("time_ns") if is_object(value) else None
+    if not is_object(value) or not is_list(times):
         return NO_ROWS
-    count = len(value["time_ns"])
-    times = _column(value["time_ns"][-MAX_ROWS:])
-    numbers = value.get("number")
-    told = value.get("columns")
-    columns = {}
-    if isinstance(told, Mapping):
+    numbers, told = value.get("number"), value.get("columns")
+    columns: dict[str, NDArray[Any]] = {}
+    if is_object(told):
         for name in list(told)[:MAX_COLUMNS]:
             cells = told[name]
-            if isinstance(name, str) and isinstance(cells, list) and len(cells) == count:
+            if isinstance(name, str) and is_list(cells) and len(cells) == len(times):
                 columns[name[:200]] = _column(cells[-MAX_ROWS:])
-    has_numbers = isinstance(numbers, list) and len(numbers) == count
+    has_numbers = is_list(numbers) and len(numbers) == len(times)
     return Rows(
-        times if times.dtype == np.int64 else times.astype(np.int64),
+        _whole_column(times[-MAX_ROWS:]),
         columns,
-        _whole_column(numbers[-MAX_ROWS:]) if isinstance(numbers, list) and has_numbers else None,
+        _whole_column(numbers[-MAX_ROWS:]) if is_list(numbers) and has_numbers else None,
     )
 
 
@@ -90,7 +90,7 @@ def _first(value: Mapping[Any, Any]) -> list[Any]:
     return [name for name in list(value)[:MAX_ENTRIES] if isinstance(name, str)]
 
 
-def _column(cells: list[Any]) -> Any:
+def _column(cells: Sequence[Any]) -> NDArray[Any]:
     """int64 where every cell is an integer or not known, else float64."""
     if any(isinstance(cell, float) and math.isfinite(cell) for cell in cells):
         known = [cell if _is_number(cell) else math.nan for cell in cells]
@@ -98,7 +98,7 @@ def _column(cells: list[Any]) -> Any:
     return _whole_column(cells)
 
 
-def _whole_column(cells: list[Any]) -> Any:
+def _whole_column(cells: Sequence[Any]) -> NDArray[np.int64]:
     known = (told_whole(cell) for cell in cells)
     return np.array([UNKNOWN if cell is None else cell for cell in known], np.int64)
 
@@ -110,11 +110,11 @@ def _is_number(cell: object) -> bool:
 
 
 def _plain(value: object, depth: int) -> Any:
-    if isinstance(value, Mapping):
+    if is_object(value):
         if depth <= 0:
             return None
         return {told_text(name, 200): _plain(value[name], depth - 1) for name in _first(value)}
-    if isinstance(value, list | tuple):
+    if is_list(value):
         return None if depth <= 0 else [_plain(cell, depth - 1) for cell in value[:MAX_ENTRIES]]
     if isinstance(value, str):
         return told_text(value)

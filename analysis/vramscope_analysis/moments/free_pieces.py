@@ -99,7 +99,7 @@ def free_pieces(memory: RecordedMemory, moment: int) -> list[dict[str, Any]]:
 
 def _at_the_end(memory: RecordedMemory) -> list[HeldRange]:
     segments = memory.snapshot.segments
-    held = []
+    held: list[HeldRange] = []
     for row in np.flatnonzero(segments.device == memory.device).tolist():
         told = memory.snapshot.segment(row, frames=False)
         start = int(told["address"])
@@ -119,7 +119,7 @@ def _at_the_end(memory: RecordedMemory) -> list[HeldRange]:
 
 
 def _without(held: Iterable[HeldRange], start: int, end: int) -> list[HeldRange]:
-    left = []
+    left: list[HeldRange] = []
     for piece in held:
         if piece.end <= start or end <= piece.start:
             left.append(piece)

@@ -87,7 +87,11 @@ def test_without_numpy_it_says_what_to_install(
 ) -> None:
     path = tmp_path / "oom.json"
     path.write_text(json.dumps(REPORT))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    def find_nothing(name: str) -> None:
+        return None
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_nothing)
     assert main(["diagnose", str(path)]) == 2
     assert "judging a file needs numpy" in capsys.readouterr().err
 

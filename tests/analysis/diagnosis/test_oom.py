@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from tests.analysis.diagnosis.test_oom_causes import LEVEL
@@ -18,7 +19,7 @@ TRAIN = (asking(USER),)
 
 def at(step: int, **fields: Any) -> OomReport:
     report = made_oom(LEVEL, threads=TRAIN, **fields)
-    return OomReport(**{**vars(report), "step": step, "time_ns": step * 10**9, "id": f"r{step}"})
+    return replace(report, step=step, time_ns=step * 10**9, id=f"r{step}")
 
 
 def test_what_ended_a_job_is_critical_and_what_it_survived_a_warning() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.analysis.diagnosis.test_oom_causes import LEVEL
 from tests.analysis.diagnosis.test_oom_pieces import PIECES
 from tests.analysis.diagnosis.test_oom_remedies import actions, remedies
 from tests.support.made_ooms import MIB, made_oom, step_rows
-from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 
 
@@ -38,7 +38,7 @@ def test_settings_are_advised_if_a_replay_proved_them_and_they_are_not_on() -> N
     told = "\n".join(remedy.fix for remedy in remedies(PIECES, trials=trials))
     assert "expandable_segments:True" in told
     assert "max_split_size_mb" not in told
-    on = OomReport(**{**vars(PIECES), "settings": "expandable_segments:True"})
+    on = replace(PIECES, settings="expandable_segments:True")
     told = "\n".join(r.fix + r.action for r in (*remedies(on, trials=trials), *remedies(PIECES)))
     assert "expandable_segments" not in told
 

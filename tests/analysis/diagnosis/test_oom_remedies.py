@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.analysis.diagnosis.test_oom_causes import LEVEL, process
 from tests.analysis.diagnosis.test_oom_place import SITE, USER
 from tests.support.made_ooms import MIB, asking, made_oom, step_rows, tensor
@@ -96,7 +98,7 @@ def test_what_is_kept_is_let_go_by_its_line_else_by_its_holder() -> None:
     told = remedies(GROWTH, RankEvidence(0, growth=growth_report()))[0]
     assert ("kept" in told.action + told.why, told.predicted_bytes) == (True, 400 * MIB)
     held = (tensor("x", 60, "local"), tensor("y", 50, "local"), tensor("z", 90))
-    report = OomReport(**{**vars(GROWTH), "largest": held})
+    report = replace(GROWTH, largest=held)
     told = remedies(report)[0]
     assert (told.action, told.predicted_bytes) == ("let go of what kept holds", 110 * MIB)
     assert actions(GROWTH).startswith("find what is kept from step to step")

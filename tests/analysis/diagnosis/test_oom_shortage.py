@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.analysis.diagnosis.test_oom_message import TEXT
 from tests.support.made_ooms import GIB, MIB, made_oom
 from vramscope_analysis.diagnosis.oom_shortage import Shortage
@@ -35,7 +37,7 @@ def test_pieces_are_enough_together_and_none_is() -> None:
 def test_a_small_request_is_held_against_the_small_pool() -> None:
     small = {"pool": "small", "stream": 0, "bytes": 5, "largest_bytes": 5}
     report = made_oom(allocated_mib=700, pieces_mib=300, request_mib=0.5)
-    shortage = Shortage.of(OomReport(**{**vars(report), "free_blocks": (small,)}))
+    shortage = Shortage.of(replace(report, free_blocks=(small,)))
     assert shortage.pieces_bytes == 5
 
 
