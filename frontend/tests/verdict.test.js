@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { made } from "./findings/made-finding.js";
 import { verdictOf } from "../vramscope_frontend/js/verdict.js";
 
 const GIB = 2 ** 30;
@@ -65,6 +66,12 @@ test("emulated, unknown outside, losses and rights are in the text", () => {
   assert.match(verdictOf(seen({ peak: { used: GIB, usedKnown: false, step: 1 } })).second, /outside of PyTorch is not known/);
   assert.match(verdictOf(seen({ samplesLost: 512 })).second, /512 samples are missing/);
   assert.equal(verdictOf(seen({ viewOnly: "You may look but not act." })).second, "You may look but not act.");
+});
+
+test("a finding of an emulated run says so in the second line", () => {
+  const finding = made({ severity: "warning", summary: "Leaking.", detail: "Since step 3." });
+  assert.equal(verdictOf(seen({ findings: [finding] }, { emulated: true })).second, "Since step 3. On an emulated device.");
+  assert.equal(verdictOf(seen({ findings: [finding] })).second, "Since step 3.");
 });
 
 test("the rank that is worst off makes the sentence", () => {

@@ -49,6 +49,9 @@ def test_a_run_that_died_leads_to_its_report(page: Page, server: PageFixtureServ
     expect(page.locator(".way-chart .figure")).to_have_attribute(
         "aria-label", re.compile("Peaks of 31 steps: allocated from 410 MiB to 2.4 GiB")
     )
+    page.get_by_text("Table", exact=True).click()
+    rows = page.get_by_role("table", name="The way there, newest first").locator("tbody tr")
+    expect(rows).to_have_count(31)
     helped = page.get_by_label("What would have helped", exact=True)
     expect(helped.locator("li")).to_have_text(
         [

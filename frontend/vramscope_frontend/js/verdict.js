@@ -42,7 +42,10 @@ export function verdictOf(seen) {
   const { pill, findings = [] } = seen;
   const state = pill.state === "live" || pill.state === "stale" || pill.state === "lost" || pill.state === "ended" ? pill.state : "other";
   const ranksAreGone = pill.state !== "stale" && standOf(seen.run, seen.now_ns) !== null;
-  return withFindings(plainVerdict(seen), { findings, state: ranksAreGone && state !== "live" ? "other" : state, silent_s: seen.silent_s, ranksAreGone, world_size: seen.run.world_size ?? 1 });
+  const plain = plainVerdict(seen);
+  const verdict = withFindings(plain, { findings, state: ranksAreGone && state !== "live" ? "other" : state, silent_s: seen.silent_s, ranksAreGone, world_size: seen.run.world_size ?? 1 });
+  // What was found was found in the model of a device: that is said wherever the sentence does not.
+  return seen.run.emulated && verdict.sentence !== plain.sentence && !/emulated/.test(verdict.second) ? { ...verdict, second: `${verdict.second} On an emulated device.`.trimStart() } : verdict;
 }
 
 /**

@@ -5,7 +5,7 @@ import { hatchColour, readTokens, CROSSED } from "../charts/theme.js";
 import { niceStep } from "../charts/ticks.js";
 import { LAYERS } from "../composition.js";
 import { el, fill } from "../dom.js";
-import { exactBytes, inUnit, known, tableUnit } from "../format.js";
+import { exactBytes, inUnit, known, sizeText, tableUnit } from "../format.js";
 import { askedText } from "../oom/where-it-went.js";
 
 /** @typedef {import("../oom/where-it-went.js").Account} Account */
@@ -20,7 +20,7 @@ export class WhereBar {
   constructor() {
     /** @type {Account | null} */
     this.account = null;
-    this.element = el("div", { class: "where" });
+    this.element = el("div", { class: "where", role: "group" });
     this.resizes = new ResizeObserver(() => this.draw());
     this.resizes.observe(this.element);
   }
@@ -32,6 +32,7 @@ export class WhereBar {
   /** @param {Account} account */
   show(account) {
     this.account = account;
+    this.element.setAttribute("aria-label", `${account.parts.map((part) => `${part.name} ${sizeText(part.bytes)}`).join(", ")}; asked for: ${askedText(account)}`);
     this.draw();
   }
 

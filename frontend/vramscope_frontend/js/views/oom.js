@@ -34,8 +34,9 @@ export class OomPage {
     this.way = new WayChart((error) => fill(this.problem, failedPart("The chart library", error, () => location.reload())));
     this.whereContext = el("span", { class: "context" });
     this.wayContext = el("span", { class: "context" });
+    this.wayTable = el("details", { class: "way-table" });
     this.wherePanel = panel("Where it went", [this.whereContext], this.bar.element);
-    this.wayPanel = panel("The way there", [this.wayContext, el("div", { class: "controls" }, el("a", { href: page.pathOf("overview") }, "Open in timeline"))], this.way.element);
+    this.wayPanel = panel("The way there", [this.wayContext, el("div", { class: "controls" }, el("a", { href: page.pathOf("overview") }, "Open in timeline"))], this.way.element, this.wayTable);
     this.helped = el("div", { class: "body" });
     this.held = el("div", { class: "body" });
     this.heldContext = el("span", { class: "context" });
@@ -97,6 +98,7 @@ export class OomPage {
     if (way) {
       fill(this.wayContext, way.bySteps ? `peak of each step, ${plural(way.x.length, "step")}` : "the last minute");
       this.way.show(way, account?.limit_bytes ?? null);
+      fill(this.wayTable, el("summary", {}, "Table"), el("div", { class: "rank-list" }, wayTable(way)));
     }
     this.showHelped(answer);
     this.showHeld(report);
@@ -180,6 +182,17 @@ export class OomPage {
       el("p", { class: "siblings" }, ...siblings.flatMap((one) => [el("a", { href: this.page.oomPath(one.id) }, `rank ${one.rank}`), " "])),
     ]);
   }
+}
+
+/**
+ * What the chart draws, newest first.
+ * @param {import("../oom/way-there.js").Way} way
+ */
+function wayTable(way) {
+  const unit = tableUnit(way.highest);
+  const flushes = new Map(way.retries.x.map((x, i) => [x, way.retries.y[i]]));
+  const rows = way.x.map((x, i) => [way.bySteps ? count(x) : `${count(Math.round(x))} s`, inUnit(way.allocated[i], unit), inUnit(way.reserved[i], unit), count(flushes.get(x) ?? 0)]);
+  return dataTable([way.bySteps ? ">Step" : ">Before", `>Allocated, ${unit.name}`, `>Reserved, ${unit.name}`, ">Flushes"], rows.reverse(), "The way there, newest first");
 }
 
 /**
