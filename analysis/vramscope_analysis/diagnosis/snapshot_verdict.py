@@ -71,7 +71,7 @@ def tried(memory: RecordedMemory, limit_bytes: int | None = None) -> tuple[Setti
         return ()
     try:
         recording = Recording.from_snapshot(memory.snapshot, memory.device)
-        return trials_of(advise(recording, limit_bytes=limit_bytes))
+        return trials_of(advise(recording, limit_bytes=limit_bytes, anew=True))
     except ValueError:
         return ()
 

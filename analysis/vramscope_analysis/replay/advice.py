@@ -78,6 +78,7 @@ def advise(
     capacity_bytes: int | None = None,
     limit_bytes: int | None = None,
     version: Version | None = None,
+    anew: bool = False,
     progress: Progress | None = None,
 ) -> list[Advice]:
     """Replay the job under every candidate and rank them, best first (see :func:`ranked`).
@@ -87,6 +88,9 @@ def advise(
         capacity_bytes: memory of the device; None is what the recording shows.
         limit_bytes: the process's own limit below that; None is what the recording shows.
         version: torch release to follow; None is the one that the recording was made with.
+        anew: the job starts again with these settings (see :func:`predict`). Of a window that was
+            recorded in the middle of a job this tells what the environment variable would gain;
+            else segments that were there already stay as they are.
         progress: called with (entries replayed, entries to replay) over all candidates.
     """
     capacity = infer_capacity(
@@ -110,8 +114,14 @@ def advise(
             capacity_bytes=capacity_bytes,
             limit_bytes=limited.limit_bytes,
             version=version,
+            anew=anew,
             progress=_part(progress, at, len(grid)),
         )
+        if anew and candidate.is_recorded:
+            # A window does not show in what order all was asked for that it began with: the job
+            # is not to be told that it gains what it never lost.
+            most_bytes = min(prediction.peak_reserved_bytes, recording.peak_reserved_bytes)
+            prediction = replace(prediction, peak_reserved_bytes=most_bytes)
         tried.append(limited)
         predictions.append(prediction)
     return ranked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from vramscope_analysis.allocator import (
     AllocatorSettings,
@@ -10,7 +11,7 @@ from vramscope_analysis.allocator import (
     OutOfMemoryError,
     Version,
 )
-from vramscope_analysis.replay.calls import MALLOC, OUT_OF_MEMORY, calls_of
+from vramscope_analysis.replay.calls import FREE_IN_USE, MALLOC, OUT_OF_MEMORY, calls_of
 from vramscope_analysis.replay.capacity import Capacity, refusals
 from vramscope_analysis.replay.capacity_inference import infer_capacity
 from vramscope_analysis.replay.past.initial_state import initial_state
@@ -24,7 +25,7 @@ from vramscope_analysis.replay.prediction_result import (
 )
 from vramscope_analysis.replay.recorded_replay import STRIDE, Progress
 from vramscope_analysis.replay.recording import Recording
-from vramscope_analysis.replay.replayed_job import ReplayedJob
+from vramscope_analysis.replay.replayed_job import ReplayedJob, held_blocks
 from vramscope_analysis.replay.steps import Steps
 
 
@@ -35,6 +36,7 @@ def predict(
     capacity_bytes: int | None = None,
     limit_bytes: int | None = None,
     version: Version | None = None,
+    anew: bool = False,
     progress: Progress | None = None,
 ) -> Prediction:
     """Make the calls of a recorded job to an allocator with other settings.
@@ -50,6 +52,9 @@ def predict(
         limit_bytes: the process's own limit below that. If neither is given, both are what the
             recording shows; if one is, the other is none.
         version: torch release to follow; None is the newest that writes such a snapshot.
+        anew: what was held before the first entry is asked for again, by an allocator that holds
+            nothing: as after a new start with these settings. Else it lies in the segments that it
+            had, as after a change of the settings while the job runs.
         progress: called with (entries done, entries in all).
 
     Raises:
@@ -59,7 +64,7 @@ def predict(
     capacity = infer_capacity(
         recording, capacity_bytes=capacity_bytes, limit_bytes=limit_bytes, version=followed
     )
-    return _Run(recording, settings, capacity, followed).to_end(progress)
+    return _Run(recording, settings, capacity, followed, anew=anew).to_end(progress)
 
 
 class _Run:
@@ -71,6 +76,8 @@ class _Run:
         settings: AllocatorSettings,
         capacity: Capacity,
         version: Version,
+        *,
+        anew: bool,
     ) -> None:
         self._recording = recording
         self._capacity = capacity
@@ -90,7 +97,7 @@ class _Run:
             version=version,
             addresses=self._addresses,
         )
-        self._job = ReplayedJob(self._model, segments)
+        self._job = ReplayedJob(self._model, [] if anew else segments)
         recorded = _recorded_capacity(recording, capacity, version)
         self._calls = calls_of(recording, recorded, start=start)
         self._refusals = refusals(recording) if capacity.source == "varying" else {}
@@ -99,10 +106,12 @@ class _Run:
         self._peak_bytes = 0
         self._fragmentation = 0.0
         self._rounding_waste_bytes = 0
-        if self._model.reserved_bytes:
-            self._note_peak(start)
         self._oom: OutOfMemory | None = None
         self._end: End | None = None
+        if anew:
+            self._hold_again(segments, start)
+        if self._model.reserved_bytes:
+            self._note_peak(start)
 
     def to_end(self, progress: Progress | None) -> Prediction:
         """Make the calls, as far as it is known what they would have been."""
@@ -111,6 +120,17 @@ class _Run:
         if prediction.end is None or prediction.end.reason != "out_of_memory":
             return prediction
         return replace(prediction, oom=self._oom_with_need(progress))
+
+    def _hold_again(self, segments: list[dict[str, Any]], start: int) -> None:
+        """Ask for what was held before the first entry, in the order of its places."""
+        try:
+            for address, size_bytes, stream, pool_id, is_pending in held_blocks(segments):
+                self._job.blocks[address] = self._model.malloc(size_bytes, stream, pool_id)
+                if is_pending:
+                    self._job.call(FREE_IN_USE, address, pool_id)
+        except OutOfMemoryError as error:
+            self._failed(start, error)
+            self._end_at(start, "out_of_memory")
 
     def _advance(self, progress: Progress | None) -> None:
         """Make calls until the end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from vramscope_analysis.allocator import DEFAULT_POOL_ID, Block, CachingAllocator, PoolId
@@ -14,8 +15,28 @@ from vramscope_analysis.replay.calls import (
     RELEASE_POOL,
 )
 
+_FREE: Final = "inactive"
+_PENDING: Final = "active_pending_free"
+
 OTHER_STREAM: Final = -1
 """Stands for the streams that used a block: the trace shows that there were some, not which."""
+
+
+def held_blocks(
+    segments: Iterable[Mapping[str, Any]],
+) -> Iterator[tuple[int, int, int, PoolId, bool]]:
+    """What a job holds in segments: address, request, stream, pool, and whether it is freed already
+    and still in use by another stream."""
+    for segment in segments:
+        pool_id: Any = segment.get("segment_pool_id") or DEFAULT_POOL_ID
+        address = int(segment["address"])
+        for block in segment["blocks"]:
+            size_bytes = int(block["size"])
+            if block["state"] != _FREE:
+                asked = int(block.get("requested_size") or 0) or size_bytes
+                is_pending = block["state"] == _PENDING
+                yield address, asked, int(segment["stream"]), tuple(pool_id), is_pending
+            address += size_bytes
 
 
 class ReplayedJob:

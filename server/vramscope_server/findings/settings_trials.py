@@ -101,5 +101,5 @@ class SettingsTrials:
             time.sleep(_REST * (time.perf_counter() - begun_s))
             begun_s = time.perf_counter()
 
-        found = advise(recording, limit_bytes=limit_bytes, progress=rest)
+        found = advise(recording, limit_bytes=limit_bytes, anew=True, progress=rest)
         return tuple(SettingsTrial.of(each) for each in found)

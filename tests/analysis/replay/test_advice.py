@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from tests.support.allocator_traces import FOLDER
+from tests.support.made_recordings import cut
 from vramscope_analysis.allocator import AllocatorSettings
 from vramscope_analysis.allocator.settings import MIB
 from vramscope_analysis.replay import Recording
@@ -351,3 +352,15 @@ def test_the_best_that_is_worth_it_is_advised() -> None:
     advised = best(prediction(1000), split=dear, expandable=cheap)
     assert advised is not None
     assert advised.candidate == SPLIT
+
+
+def test_of_a_window_from_the_middle_no_more_is_promised_than_the_job_had() -> None:
+    recording = Recording.from_snapshot(read_snapshot(FOLDER / "unet__default.pickle.gz"))
+    window = cut(recording, len(recording.events) // 10)
+    found = advise(window, anew=True)
+    mine = next(each for each in found if each.candidate.is_recorded)
+    assert mine.prediction.peak_reserved_bytes <= window.peak_reserved_bytes
+    best = recommended(found)
+    assert best is not None
+    assert best.text == "expandable_segments:True"
+    assert 0 < best.gain_bytes <= 860 * MIB  # what it gained on the GPU

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.allocator_traces import FOLDER, load_trace
+from tests.support.made_recordings import cut
 from tests.support.recorded_job import MIB, START_US, RecordedJob
 from vramscope_analysis.allocator import AllocatorSettings, OutOfMemoryError
 from vramscope_analysis.replay.prediction import predict
@@ -296,3 +297,33 @@ def test_collected_garbage_is_not_collected_again_without_the_limit() -> None:
 
     assert recorded.device_frees == job.model.counters.num_device_free
     assert (lifted.device_frees, lifted.peak_reserved_bytes) == (0, 202 * MIB)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5])
+def test_a_window_from_the_middle_tells_what_a_new_start_would_give(part: float) -> None:
+    # The same job really ran with these settings from its start on.
+    whole = load_trace("varlen__default").recording
+    window = cut(whole, int(part * len(whole.events)))
+    settings = AllocatorSettings(expandable_segments=True)
+    really = load_trace("varlen__expandable").final_stats["reserved_bytes.all.peak"]
+
+    anew = predict(window, settings, anew=True)
+
+    assert anew.peak_reserved_bytes == pytest.approx(really, rel=0.01)
+    # A change while the job runs leaves the segments that it had as they are.
+    assert predict(window, settings).peak_reserved_bytes > 1.1 * really
+
+
+def test_anew_is_the_same_where_the_start_was_recorded() -> None:
+    recording = load_trace("fixed__default").recording
+    settings = AllocatorSettings(expandable_segments=True)
+    assert predict(recording, settings, anew=True) == predict(recording, settings)
+
+
+def test_a_new_start_that_does_not_even_hold_what_was_held_fails_at_once() -> None:
+    plain = growing_job().plain()
+    plain["device_traces"][0] = plain["device_traces"][0][4:]
+    window = Recording.from_snapshot(Snapshot.from_plain(plain))
+    small = predict(window, AllocatorSettings(), capacity_bytes=32 * MIB, anew=True)
+    assert small.end is not None
+    assert (small.end.reason, small.ooms) == ("out_of_memory", 1)

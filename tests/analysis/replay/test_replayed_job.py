@@ -12,7 +12,7 @@ from vramscope_analysis.replay.calls import (
     MALLOC,
     RELEASE_POOL,
 )
-from vramscope_analysis.replay.replayed_job import ReplayedJob
+from vramscope_analysis.replay.replayed_job import ReplayedJob, held_blocks
 
 GRAPH = (1, 0)
 
@@ -111,3 +111,17 @@ def test_what_was_held_at_the_start_can_be_freed() -> None:
 def test_requests_are_made_by_who_places_their_blocks() -> None:
     with pytest.raises(ValueError, match="expected a call that is no request"):
         ReplayedJob(CachingAllocator(None), []).call(MALLOC, 1, None)
+
+
+def test_what_a_job_holds_is_told_with_its_request_and_whether_it_waits() -> None:
+    blocks = [
+        {"size": 1024, "requested_size": 1000, "state": "active_allocated"},
+        {"size": 512, "requested_size": 0, "state": "inactive"},
+        {"size": 512, "state": "active_pending_free"},
+    ]
+    segment = {"address": 4096, "stream": 7, "segment_pool_id": [1, 2], "blocks": blocks}
+    assert list(held_blocks([segment])) == [
+        (4096, 1000, 7, (1, 2), False),
+        (4096 + 1536, 512, 7, (1, 2), True),
+    ]
+    assert [held[3] for held in held_blocks([{**segment, "segment_pool_id": None}])] == [(0, 0)] * 2
