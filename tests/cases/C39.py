@@ -24,7 +24,7 @@ def main() -> None:
     model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(6))).to(DEVICE)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     train(model, optimizer, 40)
-    states = {
+    states = {  # culprit
         name: [torch.randn(p.shape, device=DEVICE) for _ in range(2)]  # culprit
         for name, p in model.named_parameters()
     }

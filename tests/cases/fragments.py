@@ -44,7 +44,7 @@ CASES: Final = (
     Case("C35-control", arguments=("control",), never=NO_LEAK, quiet=True, needs="gpu"),
     Case(
         "C37",
-        capacity="512MiB",
+        capacity="384MiB",
         expects=Expected(("oversized_cache",), "", remedy=r"empty_cache|expandable_segments|CPU"),
         never=GROWTH,
     ),
@@ -62,11 +62,13 @@ CASES: Final = (
     Case(
         # Phase 1: the dict keeps it; phase 2: only the cache does.
         "C39",
+        capacity="256MiB",
         expects=Expected(("retention",), holder=r"states", remedy=r"del|drop|free"),
         never=(*GROWTH, "fragmentation"),
     ),
     Case(
         "C39-cached",
+        capacity="256MiB",
         script="C39.py",
         expects=Expected(("oversized_cache",), "", remedy=r"empty_cache"),
         never=(*GROWTH, "fragmentation"),

@@ -121,9 +121,7 @@ CASES: Final = (
     ),
     Case(
         "C19",
-        expects=Expected(
-            ("retention",), holder=r"\bh\b", says=r"evaluation|\beval", remedy=r"no_grad|detach"
-        ),
+        expects=Expected(("retention",), says=r"graph", remedy=r"no_grad|detach"),
         never=GROWTH,
     ),
     Case(
@@ -169,7 +167,7 @@ CASES: Final = (
         "C27",
         expects=Expected(
             ("host_growth",),
-            or_named=r"\bon_host\b",
+            or_named=r"\blog\b",
             holder=r"rows",
             remedy=r"item\(\)|number|detach",
         ),

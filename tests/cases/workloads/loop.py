@@ -15,7 +15,7 @@ def learn(optimizer: Any, loss: Tensor) -> float:
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
-    return float(loss)
+    return float(loss.detach())
 
 
 def rand(*sizes: int) -> Tensor:

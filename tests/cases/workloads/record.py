@@ -31,7 +31,7 @@ def record(name: str) -> RecordedWorkload:
     """Run one, and keep what was told."""
     with FakeServer() as server:
         job = start(command(name, server.url, server.token, name), **environment())
-        code, output, errors = finish(job, timeout_s=900)
+        code, output, errors = finish(job, timeout_s=3600)
         if code != 0:
             raise SystemExit(f"{name} ended with {code}:\n{output}\n{errors}")
         return RecordedWorkload.of(name, server, CAPACITY_GIB << 30)
