@@ -118,3 +118,10 @@ def test_what_would_not_have_been_enough_comes_behind() -> None:
     report = made_oom(rows, by_category=state, world_size=2, request_mib=150, limit_mib=960)
     freed = [remedy.predicted_bytes or 0 for remedy in remedies(report)[1:]]
     assert [size >= 90 * MIB for size in freed] == [True, True, False]
+
+
+def test_an_evaluation_with_gradients_on_is_told_so() -> None:
+    report = replace(made_oom(LEVEL, phase="eval"), grad_enabled=True)
+    assert "evaluate without gradients" in actions(report)
+    report = replace(report, grad_enabled=False)
+    assert "evaluate without gradients" not in actions(report)
