@@ -250,6 +250,9 @@ class OomObserver:
             if dropped is not None:
                 self._burst.skipped += 1 + dropped.moment.skipped
                 dropped.is_dropped = True
+                # Nobody has heard of it; those that stay wait for the step that follows.
+                if dropped in self._open:
+                    self._open.remove(dropped)
         if dropped is not None and dropped.file is not None:
             dropped.file.delete()
         self._write(kept, report, start_s, is_last=True).wait(LIGHT_WRITE_S)

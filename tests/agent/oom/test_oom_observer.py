@@ -128,6 +128,9 @@ def test_of_thousands_in_a_row_the_first_and_the_last_stay_and_all_are_counted(r
     assert last.data["times"] == times - FULL_AT_FIRST
     assert last.data["report"] == reports[-1]["id"]
     assert last.text == f"ran out of memory {times - FULL_AT_FIRST} more times in a row"
+    rig.observer.at_boundary(8)
+    (recovered,) = rig.told("oom_recovered")
+    assert recovered.data["reports"] == [each["id"] for each in reports]
 
 
 def test_nothing_is_told_of_a_burst_before_it_is_over(rig: Rig) -> None:
