@@ -11,7 +11,7 @@ from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, since_
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict
 from vramscope_analysis.diagnosis.head_room import allocator_limit
-from vramscope_analysis.diagnosis.holder_words import cycle_remedies
+from vramscope_analysis.diagnosis.holder_remedies import cycle_remedies
 from vramscope_analysis.diagnosis.sawtooth import Sawtooth, last_collection_step
 from vramscope_analysis.diagnosis.words import count_text, fitting, size_text
 from vramscope_analysis.evidence.columns import Rows

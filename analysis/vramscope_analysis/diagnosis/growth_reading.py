@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
+from vramscope_analysis.diagnosis.continued_growth import continues
 from vramscope_analysis.diagnosis.floors import ALLOCATED, Floors, floors_of
 from vramscope_analysis.diagnosis.forecast import Forecast, forecast_of
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict, verdict_of
 from vramscope_analysis.diagnosis.in_use import grown_category, use_of
 from vramscope_analysis.diagnosis.sawtooth import Sawtooth, sawtooth_of
 from vramscope_analysis.diagnosis.staircase import Staircase, staircase_of
-from vramscope_analysis.diagnosis.trend import Growth, continues, growth_of
+from vramscope_analysis.diagnosis.trend import Growth, growth_of
 from vramscope_analysis.evidence.growth_report import GrowthReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 

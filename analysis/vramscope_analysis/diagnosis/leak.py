@@ -14,7 +14,8 @@ from vramscope_analysis.diagnosis.finding import Culprit, Finding, Severity
 from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_text, since_text
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict
-from vramscope_analysis.diagnosis.holder_words import holder_name, remedies_of, title_of
+from vramscope_analysis.diagnosis.holder_remedies import remedies_of
+from vramscope_analysis.diagnosis.holder_words import holder_name, title_of
 from vramscope_analysis.diagnosis.trend import Growth
 from vramscope_analysis.diagnosis.words import count_text, fitting
 from vramscope_analysis.evidence.run_evidence import RankEvidence

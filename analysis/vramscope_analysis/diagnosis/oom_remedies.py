@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict, verdict_of
-from vramscope_analysis.diagnosis.holder_words import remedies_of as growth_remedies
+from vramscope_analysis.diagnosis.holder_remedies import remedies_of as growth_remedies
 from vramscope_analysis.diagnosis.oom_batch import batch_remedies
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import Cause, held_by, was_served_before

@@ -9,12 +9,8 @@ from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_t
 from vramscope_analysis.diagnosis.growth_group import main_holder
 from vramscope_analysis.diagnosis.growth_reading import growth_reading
 from vramscope_analysis.diagnosis.held_memory import HeldMemory, held_memory
-from vramscope_analysis.diagnosis.holder_words import (
-    exception_remedies,
-    holder_name,
-    remedies_of,
-    title_of,
-)
+from vramscope_analysis.diagnosis.holder_remedies import exception_remedies, remedies_of
+from vramscope_analysis.diagnosis.holder_words import holder_name, title_of
 from vramscope_analysis.diagnosis.words import count_text, fitting, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 

@@ -10,7 +10,8 @@ from vramscope_analysis.diagnosis.growth_group import lines_of, main_holder
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.held_in_evaluation import in_evaluation
 from vramscope_analysis.diagnosis.held_memory import HeldMemory, held_memory
-from vramscope_analysis.diagnosis.holder_words import holder_name, remedies_of, title_of
+from vramscope_analysis.diagnosis.holder_remedies import remedies_of
+from vramscope_analysis.diagnosis.holder_words import holder_name, title_of
 from vramscope_analysis.diagnosis.words import count_text, fitting, place_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 

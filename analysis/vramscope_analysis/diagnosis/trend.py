@@ -33,7 +33,7 @@ LEAST_SLOPE_BYTES: Final = 2 * KIB
 FAST_WINDOW: Final = 24
 FAST_GROWTH_BYTES: Final = 32 * MIB
 """What has to come within the shorter window, in every single step or nearly so."""
-_EVEN: Final = 0.4
+EVEN: Final = 0.4
 """No part may grow by less than this share of the median part."""
 _SLOWED: Final = 0.75
 """What ends up growing by less than this share of its first pace is filling up."""
@@ -126,7 +126,7 @@ def _stretch(floors: Floors, level: Numbers, first: int) -> _Stretch | None:
     levels = level[starts]
     rises = [float(rise) for rise in np.diff(levels)]
     median = statistics.median(rises)
-    if median <= 0 or min(rises) < _EVEN * median:
+    if median <= 0 or min(rises) < EVEN * median:
         return None
     if floors.blocks is None and _is_noisy(floors.allocated, level, starts, median):
         return None
@@ -191,47 +191,6 @@ def _grown(floors: Floors, level: Numbers, stretch: _Stretch) -> Growth | None:
     )
 
 
-def continues(floors: Floors, looked_at: Sequence[int], live_bytes: Sequence[int]) -> Growth | None:
-    """Growth that was found out about by looking at blocks, and has gone on since.
-
-    Less is asked of it than of growth of which only the course is known: it may pause, and come
-    with noise.
-
-    Args:
-        floors: the ends of steps.
-        looked_at: the steps of the looks.
-        live_bytes: what was allocated at each of them.
-    """
-    if len(floors) < PARTS or len(looked_at) < 2 or len(live_bytes) != len(looked_at):
-        return None
-    steps, rise = looked_at[-1] - looked_at[0], live_bytes[-1] - live_bytes[0]
-    if steps <= 0 or rise <= 0:
-        return None
-    slope = rise / steps
-    if slope < LEAST_SLOPE_BYTES:
-        return None
-    first = int(np.searchsorted(floors.step, looked_at[0]))
-    ahead = int(floors.step[-1]) - looked_at[0]
-    level = kept_level(floors.allocated)
-    back_to = int(floors.step[-1]) - max(steps, ahead // PARTS)
-    recent = int(np.searchsorted(floors.step, back_to))
-    grown = float(level[recent]) - live_bytes[0]
-    if first >= len(floors) or grown < _EVEN * slope * (int(floors.step[recent]) - looked_at[0]):
-        return None
-    return Growth(
-        grown / ahead if ahead > 2 * steps else slope,
-        _EVEN * slope,
-        looked_at[0],
-        int(floors.step[-1]),
-        float(live_bytes[0]),
-        grown,
-        None,
-        0.0,
-        first,
-        len(floors) - 1,
-    )
-
-
 def _last_part(floors: Floors, first: int) -> int:
     return int(_starts(floors.step, min(first, len(floors) - PARTS))[-1])
 
@@ -243,7 +202,7 @@ def _onset(floors: Floors, level: Numbers, stretch: _Stretch) -> int:
     while first > 0:
         before = max(first - width, 0)
         steps = floors.step[first] - floors.step[before]
-        if level[first] - level[before] < _EVEN * stretch.slope * steps:
+        if level[first] - level[before] < EVEN * stretch.slope * steps:
             break
         first = before
     # In the parts on both sides of it: the last row that was not above their beginning.

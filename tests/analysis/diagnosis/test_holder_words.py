@@ -6,11 +6,11 @@ import pytest
 
 from tests.support.step_floors import MIB, group_of, held_by, report_of
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict, verdict_of
+from vramscope_analysis.diagnosis.holder_remedies import remedies_of
 from vramscope_analysis.diagnosis.holder_words import (
     container_of,
-    cycle_remedies,
     holder_name,
-    remedies_of,
+    is_metric,
     title_of,
 )
 from vramscope_analysis.evidence.growth_report import Frame, Holder
@@ -86,14 +86,6 @@ def test_a_method_update_is_that_of_a_metric_and_is_to_be_reset() -> None:
     assert "Reset" in remedies_of(found, None)[0].action
 
 
-def test_no_remedy_advises_item_in_each_step_without_its_cost() -> None:
-    for kind in ("autograd_graph", "attribute", "local"):
-        for remedy in remedies_of(verdict(held_by(kind, "total")), None):
-            if ".item()" in remedy.fix or ".cpu()" in remedy.fix:
-                assert "waits for the GPU" in remedy.cost
-
-
-def test_collecting_is_offered_with_what_it_costs_here() -> None:
-    collect = cycle_remedies(MIB, 88.4)[1]
-    assert (collect.command, collect.cost) == ("gc_collect", "A full collection takes 88 ms here.")
-    assert "every object" in cycle_remedies(MIB)[1].cost
+def test_a_class_that_calls_itself_a_metric_is_one() -> None:
+    assert is_metric(verdict(held_by("attribute", "BinaryMetric.preds", "list of 40")))
+    assert not is_metric(verdict(held_by("attribute", "T.results", "list of 40")))

@@ -19,7 +19,7 @@ from tests.support.step_floors import (
     steps_of,
 )
 from vramscope_analysis.diagnosis.floors import floors_of
-from vramscope_analysis.diagnosis.trend import Growth, continues, growth_of, kept_level
+from vramscope_analysis.diagnosis.trend import Growth, growth_of, kept_level
 from vramscope_analysis.evidence.columns import Rows
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
@@ -122,14 +122,3 @@ def test_attached_in_the_middle_of_a_leak_it_is_found_from_what_is_seen() -> Non
 def test_half_a_kib_a_step_is_not_worth_a_word() -> None:
     number = steps_of(20_000)
     assert growth(rank_of(BASE + number * 512, BLOCKS + number)) is None
-
-
-def test_what_was_found_by_looking_goes_on_until_it_stops() -> None:
-    rank = leaking(MIB, onset=50, steps=300)
-    live = [BASE + 50 * MIB, BASE + 60 * MIB]
-    goes_on = continues(floors_of(rank.steps), (101, 111), live)
-    assert goes_on is not None
-    assert goes_on.slope_bytes == pytest.approx(MIB, rel=0.2)
-    stopped = rank_of(BASE + np.minimum(steps_of(300), 60) * MIB)
-    assert continues(floors_of(stopped.steps), (51, 61), [BASE + 50 * MIB, BASE + 60 * MIB]) is None
-    assert continues(floors_of(rank.steps), (101,), [BASE]) is None

@@ -1,0 +1,51 @@
+"""Growth that was found out about by looking at blocks: does it go on?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vramscope_analysis.diagnosis.floors import Floors
+from vramscope_analysis.diagnosis.trend import EVEN, LEAST_SLOPE_BYTES, PARTS, Growth, kept_level
+
+
+def continues(floors: Floors, looked_at: Sequence[int], live_bytes: Sequence[int]) -> Growth | None:
+    """Growth that was found out about by looking at blocks, and has gone on since.
+
+    Less is asked of it than of growth of which only the course is known: it may pause, and come
+    with noise.
+
+    Args:
+        floors: the ends of steps.
+        looked_at: the steps of the looks.
+        live_bytes: what was allocated at each of them.
+    """
+    if len(floors) < PARTS or len(looked_at) < 2 or len(live_bytes) != len(looked_at):
+        return None
+    steps, rise = looked_at[-1] - looked_at[0], live_bytes[-1] - live_bytes[0]
+    if steps <= 0 or rise <= 0:
+        return None
+    slope = rise / steps
+    if slope < LEAST_SLOPE_BYTES:
+        return None
+    first = int(np.searchsorted(floors.step, looked_at[0]))
+    ahead = int(floors.step[-1]) - looked_at[0]
+    level = kept_level(floors.allocated)
+    back_to = int(floors.step[-1]) - max(steps, ahead // PARTS)
+    recent = int(np.searchsorted(floors.step, back_to))
+    grown = float(level[recent]) - live_bytes[0]
+    if first >= len(floors) or grown < EVEN * slope * (int(floors.step[recent]) - looked_at[0]):
+        return None
+    return Growth(
+        grown / ahead if ahead > 2 * steps else slope,
+        EVEN * slope,
+        looked_at[0],
+        int(floors.step[-1]),
+        float(live_bytes[0]),
+        grown,
+        None,
+        0.0,
+        first,
+        len(floors) - 1,
+    )

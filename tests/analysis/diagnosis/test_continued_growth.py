@@ -1,0 +1,26 @@
+"""What was found by looking goes on, pauses, or has stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.step_floors import BASE, MIB, leaking, rank_of, steps_of
+from vramscope_analysis.diagnosis.continued_growth import continues
+from vramscope_analysis.diagnosis.floors import floors_of
+
+
+def test_what_was_found_by_looking_goes_on_until_it_stops() -> None:
+    rank = leaking(MIB, onset=50, steps=300)
+    live = [BASE + 50 * MIB, BASE + 60 * MIB]
+    goes_on = continues(floors_of(rank.steps), (101, 111), live)
+    assert goes_on is not None
+    assert goes_on.slope_bytes == pytest.approx(MIB, rel=0.2)
+    stopped = rank_of(BASE + np.minimum(steps_of(300), 60) * MIB)
+    assert continues(floors_of(stopped.steps), (51, 61), [BASE + 50 * MIB, BASE + 60 * MIB]) is None
+    assert continues(floors_of(rank.steps), (101,), [BASE]) is None
+
+
+def test_half_a_kib_a_step_is_not_worth_going_on_about() -> None:
+    rank = rank_of(BASE + steps_of(300) * 512)
+    assert continues(floors_of(rank.steps), (101, 201), [BASE, BASE + 100 * 512]) is None
