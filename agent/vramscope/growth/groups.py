@@ -13,8 +13,8 @@ from vramscope.growth.live_blocks import LiveBlocks
 
 LEAST_RISES: Final = 2
 """So often, from one look to the next, a source must have come to hold more."""
-MOST_REPLACED: Final = 0.5
-"""Part of what came that may have come in the place of older blocks."""
+LEAST_GROWN: Final = 0.5
+"""Part of what came that must have come beside older blocks, not in their place."""
 
 
 class Group(Struct):
@@ -42,7 +42,7 @@ def growing_groups(blocks: LiveBlocks, looks: Sequence[int]) -> list[Group]:
         blocks: of the last look.
         looks: numbers of those that are compared, the last one among them.
     """
-    lost = _lost_old_blocks(blocks, looks)
+    more = _more_of_a_size(blocks, looks)
     found = {
         source: _group(blocks, source, looks)
         for source in blocks.bytes_at_looks[looks[-1]]
@@ -60,7 +60,7 @@ def growing_groups(blocks: LiveBlocks, looks: Sequence[int]) -> list[Group]:
     real = [
         group
         for source, group in found.items()
-        if _replaced_bytes(sizes[source], lost) <= MOST_REPLACED * group.bytes
+        if _grown_bytes(sizes[source], more) >= LEAST_GROWN * group.bytes
     ]
     return sorted(real, key=lambda group: -rise(group.bytes_at_looks))
 
@@ -93,19 +93,16 @@ def _group(blocks: LiveBlocks, source: int, looks: Sequence[int]) -> Group:
     )
 
 
-def _lost_old_blocks(blocks: LiveBlocks, looks: Sequence[int]) -> Counter[int]:
-    """How many of the blocks from before the recording went since the first look, by their size.
+def _more_of_a_size(blocks: LiveBlocks, looks: Sequence[int]) -> Counter[int]:
+    """How many more blocks of each size there are than at the first look, whatever made them.
 
-    A buffer that is full, and whose members are replaced one by one, has more and more members
-    with a stack, and does not grow.
+    A buffer that is full, and whose members are replaced one by one, comes to have more and more
+    members from during the recording, and does not grow.
     """
-    first, last = blocks.counts_at_looks[looks[0]], blocks.counts_at_looks[looks[-1]]
-    lost: Counter[int] = Counter()
-    for number, source in enumerate(blocks.sources):
-        if source.is_old:
-            lost[source.size_bytes] += first.get(number, 0) - last.get(number, 0)
-    return +lost
+    more = Counter(blocks.sizes_at_looks[looks[-1]])
+    more.subtract(blocks.sizes_at_looks[looks[0]])
+    return +more
 
 
-def _replaced_bytes(sizes: Counter[int], lost: Counter[int]) -> int:
-    return sum(size * min(count, lost[size]) for size, count in sizes.items())
+def _grown_bytes(sizes: Counter[int], more: Counter[int]) -> int:
+    return sum(size * min(count, more[size]) for size, count in sizes.items())

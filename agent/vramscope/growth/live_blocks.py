@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -58,6 +59,8 @@ class LiveBlocks:
         self.bytes_at_looks: list[dict[int, int]] = []
         """By the number of the source, for each look."""
         self.counts_at_looks: list[dict[int, int]] = []
+        self.sizes_at_looks: list[Counter[int]] = []
+        """How many blocks of each size there were, whatever they came from."""
         self.blocks: dict[int, LiveBlock] = {}
         """By address, as of the last look."""
         self._number_of: dict[Source, int] = {}
@@ -78,6 +81,7 @@ class LiveBlocks:
             counts[block.source] = counts.get(block.source, 0) + 1
         self.bytes_at_looks.append(sums)
         self.counts_at_looks.append(counts)
+        self.sizes_at_looks.append(Counter(block.size_bytes for block in self.blocks.values()))
 
     def _take(self, segments: Iterable[Mapping[str, Any]], look: int, *, is_old: bool) -> None:
         known = _Stacks(self._number)

@@ -66,5 +66,12 @@ def test_members_of_a_full_buffer_that_are_replaced_do_not_grow() -> None:
     assert lines(blocks) == [7]
 
 
+def test_what_old_blocks_of_the_size_go_for_is_told_by_all_sources() -> None:
+    # Three old ones, of a model that goes, and as many of the next one from steady lines (8, 9):
+    # what a third line keeps of each model grows all the same.
+    blocks = looks_of({7: 1, 8: 0, 9: 0}, {7: 2, 8: 2, 9: 2}, {7: 3, 8: 2, 9: 2}, old=[5, 4, 0, 0])
+    assert lines(blocks) == [7]
+
+
 def test_what_was_there_before_the_recording_is_no_source_of_growth() -> None:
     assert grown(looks_of({}, {}, {}, old=[1, 1, 1, 1])) == []
