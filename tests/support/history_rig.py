@@ -10,6 +10,7 @@ from vramscope.collectors.self_cost import SelfCost
 from vramscope.history.history import History
 from vramscope.history.snapshot_folder import SnapshotFolder
 from vramscope.transport.snapshot_lane import Shipment
+from vramscope_protocol.messages import SnapshotBegin
 
 MIB = 1 << 20
 
@@ -97,3 +98,8 @@ class HistoryRig:
             self.shipped.append,
             SelfCost(lambda: 0),
         )
+
+    @property
+    def begins(self) -> list[SnapshotBegin]:
+        """What is said before each of them."""
+        return [each.begin for each in self.shipped if isinstance(each.begin, SnapshotBegin)]

@@ -7,7 +7,7 @@ reached so: garbage, an exception that is kept, a library, C++.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -16,6 +16,7 @@ from vramscope.holders.holder import HolderFound, holder_report
 from vramscope.holders.live_tensors import TensorClasses, looking
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import holders_within
+from vramscope.holders.storing_line import find_storing_lines
 from vramscope.holders.unreached import Above
 from vramscope.tensors.census import Storage
 
@@ -66,6 +67,24 @@ def who_holds(
         tensors.clear()
         reach.clear()
     return held
+
+
+def add_storing_lines(holders: Iterable[HolderFound], deadline_s: float) -> None:
+    """Find the statements that put tensors where they are, before a deadline. Reads source files.
+
+    Args:
+        holders: as they were found.
+        deadline_s: when to stop, by ``time.perf_counter``.
+    """
+    known: dict[str, HolderFound] = {}
+    for holder in holders:
+        key = repr((holder.targets, holder.caller))
+        if key not in known:
+            if time.perf_counter() > deadline_s:
+                return
+            find_storing_lines([holder])
+            known[key] = holder
+        holder.stored_at = known[key].stored_at
 
 
 def plain_holder(holder: HolderFound) -> dict[str, Any]:

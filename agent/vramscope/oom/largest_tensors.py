@@ -17,7 +17,12 @@ from vramscope.guard import guarded
 from vramscope.holders.live_tensors import TensorClasses, looking, tensor_words
 from vramscope.memory_map.owners import Owners
 from vramscope.oom.exception_holders import held_by_exceptions
-from vramscope.oom.held_tensors import address_in, plain_holder, who_holds
+from vramscope.oom.held_tensors import (
+    add_storing_lines,
+    address_in,
+    plain_holder,
+    who_holds,
+)
 from vramscope.tensors.category import BUFFERS, GRADIENTS, NONE, OPTIMIZER_STATE, PARAMETERS
 from vramscope.tensors.census import Storage
 
@@ -82,18 +87,18 @@ def _add_holders(
     storage: Storage,
     deadline_s: float,
 ) -> None:
-    by_exceptions = held_by_exceptions(address_in(rows.keys(), storage))
-    for address, holder in by_exceptions.items():
+    chosen = held_by_exceptions(address_in(rows.keys(), storage))
+    if found.is_complete:
+        # A gradient has no name of the job's own: its parameter holds it, in C++.
+        free = {a: size for a, size in sizes.items() if not _is_owned(a, owners)}
+        held = who_holds(set(rows), tensors, free, storage, deadline_s)
+        found.garbage_bytes = held.garbage_bytes
+        for address, holder in held.holders.items():
+            if address not in chosen or holder.kind not in _TELLS_LESS:
+                chosen[address] = holder
+    add_storing_lines(chosen.values(), deadline_s)
+    for address, holder in chosen.items():
         rows[address].update(plain_holder(holder))
-    if not found.is_complete:
-        return
-    # A gradient has no name of the job's own: its parameter holds it, in C++.
-    free = {a: size for a, size in sizes.items() if not _is_owned(a, owners)}
-    held = who_holds(set(rows), tensors, free, storage, deadline_s)
-    found.garbage_bytes = held.garbage_bytes
-    for address, holder in held.holders.items():
-        if address not in by_exceptions or holder.kind not in _TELLS_LESS:
-            rows[address].update(plain_holder(holder))
 
 
 def _is_owned(address: int, owners: Owners | None) -> bool:

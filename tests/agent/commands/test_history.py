@@ -44,7 +44,7 @@ def test_a_snapshot_is_of_segments_unless_more_is_asked_for(rig: HistoryRig) -> 
     receipt = last_receipt(rig, run(rig, "snapshot", SnapshotParams()))
     assert rig.pytorch.calls == [("snapshot", False)]
     assert receipt.result["snapshot"] == rig.shipped[0].begin.id
-    assert rig.shipped[0].begin.issued_by == "c1"
+    assert rig.begins[0].issued_by == "c1"
     assert rig.shipped[0].begin.step == 7
 
 

@@ -45,17 +45,17 @@ def test_a_window_of_some_steps_ends_with_a_snapshot_of_it(rig: HistoryRig) -> N
     assert rig.pytorch.calls[1:] == [("snapshot", True), "stop"]
     assert rig.history.window is None
     assert receipt_of(window.taking).state == "done"
-    (shipment,) = rig.shipped
-    assert [step for step, _ in shipment.begin.steps] == [8, 9, 10]
-    assert (shipment.begin.step, shipment.begin.mode, shipment.begin.stacks) == (10, "alloc", True)
-    assert shipment.begin.issued_by == "c1"
+    (begin,) = rig.begins
+    assert [step for step, _ in begin.steps] == [8, 9, 10]
+    assert (begin.step, begin.mode, begin.stacks) == (10, "alloc", True)
+    assert begin.issued_by == "c1"
 
 
 def test_what_is_shipped_is_the_pickle_that_was_announced(rig: HistoryRig) -> None:
     taking = rig.history.take(traces=False, step=4, origin="command", issued_by="c2")
     receipt = receipt_of(taking)
-    (shipment,) = rig.shipped
-    begin, packed = shipment.begin, Path(shipment.path).read_bytes()
+    (begin,) = rig.begins
+    packed = Path(rig.shipped[0].path).read_bytes()
     raw = gzip.decompress(packed)
     assert (begin.raw_bytes, begin.wire_bytes) == (len(raw), len(packed))
     assert begin.sha256 == hashlib.sha256(raw).hexdigest()
@@ -93,7 +93,7 @@ def test_a_recording_of_the_job_is_left_alone(rig: HistoryRig) -> None:
 def test_a_recording_of_the_job_can_be_looked_at(rig: HistoryRig) -> None:
     rig.pytorch.recording = True
     assert receipt_of(rig.history.take(traces=True, step=1, origin="command", issued_by="")).state
-    assert rig.shipped[0].begin.mode == "user"
+    assert rig.begins[0].mode == "user"
     assert rig.pytorch.calls == [("snapshot", True)]
 
 

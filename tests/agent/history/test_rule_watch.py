@@ -51,8 +51,8 @@ def test_the_snapshot_says_which_rule_it_is_of(rig: HistoryRig, watch: Watch) ->
     rig.history.at_boundary(2)
     rig.history.at_boundary(3)
     rig.history.close(10)
-    (shipment,) = rig.shipped
-    assert (shipment.begin.origin, shipment.begin.issued_by) == ("rule", "above 90% for 2 steps")
+    (begin,) = rig.begins
+    assert (begin.origin, begin.issued_by) == ("rule", "above 90% for 2 steps")
 
 
 def test_how_it_ended_is_an_event(rig: HistoryRig, watch: Watch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from vramscope.oom.held_tensors import Held, plain_holder, who_holds  # noqa: E402
+from vramscope.oom.held_tensors import Held, add_storing_lines, plain_holder, who_holds  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -64,3 +64,22 @@ def test_when_the_time_is_over_nothing_is_claimed() -> None:
     results = [torch.zeros(10)]
     held = look([results[0]], seconds=-1)
     assert held.garbage_bytes is None
+
+
+def test_the_line_that_stores_is_found_once_for_all_that_lie_there() -> None:
+    results = []
+    for _ in range(3):
+        results.append(torch.zeros(10))  # here
+    held = look([*results])
+    add_storing_lines(held.holders.values(), time.perf_counter() + 30)
+    (line,) = {holder.stored_at for holder in held.holders.values()}
+    assert line is not None
+    with open(__file__) as source:
+        assert "# here" in source.read().splitlines()[line.line - 1]
+
+
+def test_when_the_time_is_over_no_source_is_read() -> None:
+    results = [torch.zeros(10)]
+    held = look([results[0]])
+    add_storing_lines(held.holders.values(), time.perf_counter() - 1)
+    assert [holder.stored_at for holder in held.holders.values()] == [None]
