@@ -32,6 +32,8 @@ WORKERS: Final = "workers"
 RECORDING: Final = "memory history"
 RECORDING_COLUMN: Final = "step.recording"
 _THE_JOBS: Final = 2
+_EXPLAINS: Final = 0.05
+"""Part of the growth that tensors have to take themselves, in the short time that was looked at."""
 _OWN: Final = "host.anonymous_bytes"
 _ALLOCATED: Final = "allocated_bytes.all.current"
 _SHARES: Final = "host.workers_pss_bytes"
@@ -71,7 +73,7 @@ def _of_process(rank: RankEvidence, *, emulated: bool) -> list[Finding]:
             _evidence(rise, limit, _OWN),
             0.95 if culprit is not None else 0.6,
             culprits=() if culprit is None else (culprit,),
-            remedies=_remedies(found),
+            remedies=_remedies(found, rise),
             detail=f"{_device_words(rank, rise)}{limit.words}",
             subject="" if culprit is None else place_text(culprit.file, culprit.line),
             stage="suspected" if culprit is None else "confirmed",
@@ -94,22 +96,24 @@ def _sentence(rise: HostRise, found: HostCulprit | None) -> str:
     )
 
 
-def _remedies(found: HostCulprit | None) -> tuple[Remedy, ...]:
+def _remedies(found: HostCulprit | None, rise: HostRise) -> tuple[Remedy, ...]:
     if found is None:
         return ()
+    # Tensors that take next to nothing keep something else alive: the graph that led to them.
+    is_graph = found.is_graph or (found.culprit.bytes or 0) < _EXPLAINS * rise.grown_bytes
     number = Remedy(
         "keep numbers in place of tensors",
         "A number holds no graph and no memory of a tensor.",
-        found.culprit.bytes,
+        rise.grown_bytes,
         ".item() waits for the device: once in a while, not in each step",
         "value.item()  # every n steps",
     )
-    if not found.is_graph:
+    if not is_graph:
         return (number,)
     detach = Remedy(
         "detach what is kept from its graph",
         "A tensor with a history keeps the whole graph that led to it, on the host.",
-        None,
+        rise.grown_bytes,
         "",
         "value.detach()",
     )

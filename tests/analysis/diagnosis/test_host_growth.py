@@ -42,7 +42,7 @@ def test_growth_that_nobody_has_explained_is_a_suspicion() -> None:
 
 def test_with_the_line_that_keeps_it_it_is_confirmed() -> None:
     holder = {"chain": ["Log.rows"], "frame": {"file": "train.py", "line": 12}}
-    growth = GrowthReport(host_groups=({"bytes": 9, "holders": [holder]},))
+    growth = GrowthReport(host_groups=({"bytes": GIB, "holders": [holder]},))
     (finding,) = host_growth(replace(job(anonymous_bytes=RISING), growth=growth))
     assert (finding.stage, finding.severity, finding.subject) == (
         "confirmed",
@@ -51,6 +51,14 @@ def test_with_the_line_that_keeps_it_it_is_confirmed() -> None:
     )
     assert finding.summary.endswith("MiB per step at train.py:12: tensors kept by Log.rows.")
     assert "waits for the device" in finding.remedies[0].cost
+
+
+def test_tensors_that_take_nothing_themselves_keep_their_graph() -> None:
+    holder = {"chain": ["Log.rows"], "frame": {"file": "train.py", "line": 12}}
+    growth = GrowthReport(host_groups=({"bytes": 32, "holders": [holder]},))
+    (finding,) = host_growth(replace(job(anonymous_bytes=RISING), growth=growth))
+    assert [remedy.fix for remedy in finding.remedies][0] == "value.detach()"
+    assert finding.remedies[0].predicted_bytes == finding.evidence["grown_bytes"]
 
 
 def test_a_graph_that_grows_is_said_to_be_one() -> None:
