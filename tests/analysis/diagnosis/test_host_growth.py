@@ -57,7 +57,7 @@ def test_tensors_that_take_nothing_themselves_keep_their_graph() -> None:
     holder = {"chain": ["Log.rows"], "frame": {"file": "train.py", "line": 12}}
     growth = GrowthReport(host_groups=({"bytes": 32, "holders": [holder]},))
     (finding,) = host_growth(replace(job(anonymous_bytes=RISING), growth=growth))
-    assert [remedy.fix for remedy in finding.remedies][0] == "value.detach()"
+    assert finding.remedies[0].fix == "value.detach()"
     assert finding.remedies[0].predicted_bytes == finding.evidence["grown_bytes"]
 
 
