@@ -25,6 +25,17 @@ def sent(outbox: Outbox) -> list[AgentMessage]:
     return found
 
 
+def test_batches_are_seen_on_their_way_with_their_tables() -> None:
+    current = CurrentOutbox(make())
+    seen: list[Batch] = []
+    current.on_batch = seen.append
+    current.declare(FieldTable(1, []))
+    current.put(batch("sample", 0))
+    current.put(Event(0, 1, "attach"))
+    assert [message.first_index for message in seen] == [0]
+    assert set(current.tables) == {1}
+
+
 def test_after_a_switch_rows_are_counted_from_0_in_the_other_outbox() -> None:
     old, new = make(), make()
     current = CurrentOutbox(old)

@@ -53,6 +53,17 @@ def test_the_innermost_phase_counts(rig: Rig) -> None:
     assert rig.phases.code() == UNKNOWN
 
 
+def test_the_name_of_the_phase_is_that_of_the_innermost(rig: Rig) -> None:
+    assert rig.phases.name() == ""
+    outer = rig.phases.begin("eval", "user")
+    inner = rig.phases.begin("metrics", "user")
+    assert rig.phases.name() == "metrics"
+    rig.phases.end(inner)
+    assert rig.phases.name() == "eval"
+    rig.phases.end(outer)
+    assert rig.phases.name() == ""
+
+
 def test_phases_need_not_end_in_order(rig: Rig) -> None:
     first, second = rig.phases.begin("eval", "user"), rig.phases.begin("a", "user")
     rig.phases.end(first)

@@ -27,6 +27,15 @@ def test_rows_become_one_batch_with_their_table_declared_first() -> None:
     assert [row["user.loss"] for row in outbox.rows("step")] == [0.5, 0.25]
 
 
+def test_what_waits_can_be_looked_at() -> None:
+    buffer = RowBuffer("step", RecordingOutbox())
+    fields = FieldSet(FIELDS)
+    buffer.append(fields, [10, 1, 0.5])
+    assert buffer.waiting() == [(tuple(FIELDS), [10, 1, 0.5])]
+    buffer.flush()
+    assert buffer.waiting() == []
+
+
 def test_the_row_index_goes_on_and_the_table_is_declared_once() -> None:
     outbox = RecordingOutbox()
     buffer = RowBuffer("sample", outbox)

@@ -122,6 +122,19 @@ def test_the_first_step_has_every_category(job: Job) -> None:
     }
 
 
+def test_what_was_told_last_and_what_there_is_now(job: Job) -> None:
+    assert job.account.latest() == {}
+    job.build()
+    now = job.account.count_now()
+    assert sum(now.bytes_of.values()) == WEIGHT_BYTES
+    assert [owned.name for owned in now.owned] == ["weight"]
+    row = job.train()
+    assert job.account.latest()["category.parameters_bytes"] == WEIGHT_BYTES
+    assert len(job.account.latest()) == len(row)
+    elsewhere = job.account.count_now(lambda tensor: None)
+    assert sum(elsewhere.bytes_of.values()) == 0
+
+
 def test_gradients_that_are_kept_are_told_from_those_that_are_not(job: Job) -> None:
     job.build()
     job.train()

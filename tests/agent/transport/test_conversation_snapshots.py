@@ -12,7 +12,7 @@ from vramscope.transport.conversation import Conversation
 from vramscope.transport.limits import TransportLimits
 from vramscope.transport.snapshot_lane import Shipment, SnapshotLane
 from vramscope_protocol.codec import encode
-from vramscope_protocol.messages import SnapshotAck, SnapshotBegin, Welcome
+from vramscope_protocol.messages import OomBegin, SnapshotAck, SnapshotBegin, Welcome
 
 
 class SnapshotTalk(Talk):
@@ -93,6 +93,14 @@ def test_a_server_that_knows_no_snapshots_gets_none(talk: SnapshotTalk) -> None:
     talk.hold(lambda: talk.hear(encode(Welcome(1, 0, ["steps"]))), nothing)
     assert talk.said() == []
     assert talk.ends == ["this server takes no snapshots"]
+
+
+def test_a_server_that_knows_no_reports_gets_snapshots_alone(talk: SnapshotTalk) -> None:
+    begin = OomBegin("o1", "run", 0, 1, 3, "ab" * 32)
+    talk.lane.add(Shipment(begin, "/nowhere", data=b"abc"))
+    talk.hold(lambda: talk.hear(encode(Welcome(1, 0, ["snapshots"]))), nothing)
+    assert talk.said() == ["SnapshotBegin"]
+    assert talk.ends == ["this server takes no reports of running out of memory"]
 
 
 def test_what_the_server_does_not_want_is_not_sent(talk: SnapshotTalk) -> None:

@@ -9,7 +9,13 @@ import pytest
 
 from vramscope.transport.snapshot_lane import Shipment, SnapshotLane
 from vramscope_protocol.codec import MAX_SNAPSHOT_CHUNK_BYTES
-from vramscope_protocol.messages import Message, SnapshotAck, SnapshotBegin, SnapshotChunk
+from vramscope_protocol.messages import (
+    Message,
+    OomBegin,
+    SnapshotAck,
+    SnapshotBegin,
+    SnapshotChunk,
+)
 
 MAX_BYTES = 1 << 20
 
@@ -176,3 +182,54 @@ def test_before_anybody_sends_it_just_waits(tmp_path: Path) -> None:
     lane.add(Shipment(SnapshotBegin("a", 1, 1, 1, "ab" * 32), str(path)))
     assert not lane.is_empty
     assert lane.next_message(object(), MAX_BYTES) is None
+
+
+def report(name: str, **fields: Any) -> Shipment:
+    begin = OomBegin(name, "run", 0, 1, 3, "ab" * 32)
+    return Shipment(begin, "/nowhere", **fields)
+
+
+def test_reports_go_before_snapshots_but_not_into_the_middle_of_one(lane: Lane) -> None:
+    lane.add("s1", b"abc")
+    lane.add("s2", b"abc")
+    assert isinstance(lane.next(), SnapshotBegin)
+    for name in ("o1", "o2"):
+        lane.lane.add(report(name, data=b"abc"))
+    lane.ack("s1", 3)
+    begun = []
+    for name in ("o1", "o2", "s2"):
+        message = lane.next()
+        assert isinstance(message, (OomBegin, SnapshotBegin))
+        begun.append(message.id)
+        lane.ack(name, 3)
+    assert begun == ["o1", "o2", "s2"]
+    assert lane.ends == [(name, "") for name in ("s1", "o1", "o2", "s2")]
+
+
+def test_what_could_not_be_written_is_sent_from_memory(lane: Lane) -> None:
+    lane.lane.add(report("o1", data=b"abc"))
+    assert isinstance(lane.next(), OomBegin)
+    lane.ack("o1", 1)
+    assert lane.chunk().data == b"bc"
+
+
+def test_a_file_is_left_to_whoever_wants_to_be_told(lane: Lane) -> None:
+    path = lane.folder / "o1.json"
+    path.write_bytes(b"abc")
+    told: list[str] = []
+    for reason in ("no room", ""):
+        begin = OomBegin("o1", "run", 0, 1, 3, "ab" * 32)
+        lane.lane.add(Shipment(begin, str(path), over=told.append))
+        lane.next()
+        lane.ack("o1", 0 if reason else 3, reason)
+    assert told == ["no room", ""]
+    assert path.exists()
+
+
+def test_reports_alone_can_be_refused(lane: Lane) -> None:
+    lane.add("s1", b"abc")
+    lane.lane.add(report("o1", data=b"abc"))
+    lane.lane.refuse_reports("unknown there")
+    assert lane.ends == [("o1", "unknown there")]
+    message = lane.next()
+    assert isinstance(message, SnapshotBegin)

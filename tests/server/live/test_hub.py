@@ -56,6 +56,17 @@ def on_loop(scenario: Callable[[Hub, FakeRegistry], None], limits: Limits | None
     asyncio.run(main())
 
 
+def test_events_of_every_run_are_handed_to_who_wants_them() -> None:
+    def scenario(hub: Hub, _registry: FakeRegistry) -> None:
+        taken: list[tuple[str, str]] = []
+        hub.follow_events(lambda run_id, event: taken.append((run_id, event["kind"])))
+        hub.publish_event("r1", {"kind": "oom", "rank": 1})
+        hub.publish_event("nobody follows it", {"kind": "mark", "rank": 0})
+        assert taken == [("r1", "oom"), ("nobody follows it", "mark")]
+
+    on_loop(scenario)
+
+
 def test_a_follower_gets_the_present_state_first_and_then_what_it_follows() -> None:
     def scenario(hub: Hub, _registry: FakeRegistry) -> None:
         follower = Follower()
@@ -68,9 +79,10 @@ def test_a_follower_gets_the_present_state_first_and_then_what_it_follows() -> N
         hub.publish_command("r1", {"id": "c"})
         hub.publish_finding("r1", {"id": "f"})
         hub.publish_snapshot("r1", {"id": "s"})
+        hub.publish_oom("r1", {"id": "o"})
         hub.publish_samples("another run", 0, ROWS)
         kinds = ["run", "samples", "steps", "event", "status", "command", "finding"]
-        kinds.append("snapshot")
+        kinds += ["snapshot", "oom"]
         assert follower.kinds == kinds
         assert follower.payloads[1]["columns"] == {"step": [1], "a": [1]}
         steps = follower.payloads[2]
@@ -78,6 +90,7 @@ def test_a_follower_gets_the_present_state_first_and_then_what_it_follows() -> N
         assert follower.keys == [
             *("run", None, None, None, "status 1", "command c", "finding f"),
             "snapshot s",
+            "oom o",
         ]
 
     on_loop(scenario)
