@@ -96,13 +96,18 @@ class GrowthWatch:
 
     def poll(self, step: int) -> Receipt | None:
         """A step has ended."""
-        if self._found is not None:
-            return None
+        if self._found is None:
+            # What is made here would have Python collect just what is to be seen.
+            with no_collection():
+                self._step_ended(step)
+        return None
+
+    def _step_ended(self, step: int) -> None:
         ended = self._recording.why_ended
         if ended:
             self._notes.append(f"the recording ended early: {ended}")
             self._search(upwards=False)
-            return None
+            return
         now_ns = time.perf_counter_ns()
         allocated_bytes = current_bytes(self._device.memory_stats(), "allocated_bytes")
         if self._looks.saw(allocated_bytes, _collected()):
@@ -117,7 +122,6 @@ class GrowthWatch:
             if self._first_search is not None and self._looks.steps[-1:] != [step]:
                 self._look(step, allocated_bytes)
             self._search(upwards=self._first_search is not None)
-        return None
 
     def poll_on_agent_thread(self) -> Receipt | None:
         """The receipt, once the looks are over: source files are read for it."""
@@ -143,8 +147,7 @@ class GrowthWatch:
 
     def _look(self, step: int, allocated_bytes: int) -> None:
         start_ns = time.perf_counter_ns()
-        with no_collection():
-            self._looks.take(self._device.segments(), step, allocated_bytes, _collected())
+        self._looks.take(self._device.segments(), step, allocated_bytes, _collected())
         took_ns = time.perf_counter_ns() - start_ns
         self._pace.looked(allocated_bytes, took_ns)
         self._add_cost_ns(took_ns)

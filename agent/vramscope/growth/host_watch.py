@@ -9,6 +9,7 @@ from typing import Any, Final
 from vramscope.growth.group_holders import GroupHolders
 from vramscope.growth.host_tensors import HostGroup, HostTensors, grown_graphs
 from vramscope.growth.report import growth_report, host_report
+from vramscope.history.no_collection import no_collection
 from vramscope.holders.live_tensors import Storage
 from vramscope.holders.storing_line import find_storing_lines
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt
@@ -83,7 +84,8 @@ class HostWatch:
     def _search(self, before: HostTensors) -> GroupHolders:
         start_ns = time.perf_counter_ns()
         search = GroupHolders(self._storage, {}, self._params.max_ms / 1e3)
-        search.find([], upwards=False, host=before)
+        with no_collection():
+            search.find([], upwards=False, host=before)
         self._notes += search.notes
         took_ns = time.perf_counter_ns() - start_ns
         self._spent_ns += took_ns

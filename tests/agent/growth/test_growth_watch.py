@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,3 +173,21 @@ def test_looks_begin_anew_when_a_collection_has_freed_what_grew(rig: GrowthRig) 
     assert report["steps"][0] >= 5
     live = report["live_bytes_at_looks"]
     assert live == sorted(live)
+
+
+def test_nothing_is_collected_while_it_is_looked_for(
+    rig: GrowthRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(*args: Any, **options: Any) -> list[Any]:
+        was_on.append(gc.isenabled())
+        return []
+
+    was_on: list[bool] = []
+    monkeypatch.setattr("vramscope.growth.group_holders.GroupHolders.find", find)
+    rig.run("""
+        gc.enable()
+        for _ in STEPS:
+            train()
+            assert gc.isenabled()
+    """)
+    assert was_on == [False]
