@@ -19,7 +19,7 @@ from vramscope_analysis.diagnosis.oom_causes import Cause, held_by, was_served_b
 from vramscope_analysis.diagnosis.oom_limits import proven_settings, raised_limit
 from vramscope_analysis.diagnosis.oom_pieces import whole_pieces
 from vramscope_analysis.diagnosis.oom_place import optimizer_in
-from vramscope_analysis.diagnosis.oom_savings import savings
+from vramscope_analysis.diagnosis.oom_savings import savings, smaller_state
 from vramscope_analysis.diagnosis.words import size_text
 from vramscope_analysis.evidence.entry_values import amount_in, texts_in
 
@@ -49,8 +49,6 @@ def remedies_of(case: OomCase, causes: list[Cause]) -> tuple[Remedy, ...]:
     if main.name in _OF_BATCH and not is_usual:
         # Not for all steps because of one.
         general += [*(() if main.name == "spike" else batch_remedies(case)), *savings(case)]
-    if main.name == "first_step_state":
-        general += savings(case)
     general.sort(key=lambda remedy: _rank(case, remedy))
     for cause in causes[1:]:
         if cause.name in ("garbage", "retained_exception", "other_process"):
@@ -205,13 +203,14 @@ def _state(case: OomCase, cause: Cause) -> list[Remedy]:
     trained = case.report.by_category.get("category.gradients_bytes")
     size = copies * trained if copies and trained else None
     amount = f" ({size_text(size)})" if size else ""
+    smaller = smaller_state(case, size) if size else None
     return [
         Remedy(
             "try a batch with a whole step, the optimizer's included",
             f"its state{amount} comes with the first step and stays; forward and backward alone "
             "do not show it.",
         ),
-        *batch_remedies(case),
+        *([] if smaller is None else [smaller]),
     ]
 
 

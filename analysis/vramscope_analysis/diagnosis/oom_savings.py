@@ -83,9 +83,17 @@ def _mixed_precision(case: OomCase) -> Remedy | None:
     )
 
 
-def _smaller_state(case: OomCase) -> Remedy | None:
-    """Optimizer state of 8 bits: of four bytes a value three are freed, of two one."""
-    state = case.report.by_category.get("category.optimizer_state_bytes") or 0
+def _state_in_8_bits(case: OomCase) -> Remedy | None:
+    return smaller_state(case, case.report.by_category.get("category.optimizer_state_bytes") or 0)
+
+
+def smaller_state(case: OomCase, state: int) -> Remedy | None:
+    """Optimizer state of 8 bits: of four bytes a value three are freed, of two one.
+
+    Args:
+        case: says which type its parameters have.
+        state: bytes of the state, as it is or will be.
+    """
     if state < _LEAST_SHARE * (case.shortage.allowed_bytes or 0) or not state:
         return None
     dtype = _parameter_type(case)
@@ -142,7 +150,7 @@ def _optimizer_temporaries(case: OomCase) -> int | None:
 _SAVINGS: Final[tuple[Callable[[OomCase], Remedy | None], ...]] = (
     _checkpointing,
     _mixed_precision,
-    _smaller_state,
+    _state_in_8_bits,
     _sharded_state,
     _fused_optimizer,
 )

@@ -108,6 +108,18 @@ def test_the_state_that_is_to_come_follows_from_optimizer_and_gradients() -> Non
     threads = (asking((f"{SITE}/torch/optim/adam.py", 178, "_init_group"), USER),)
     told = remedies(made_oom(threads=threads, by_category={"category.gradients_bytes": 64 * MIB}))
     assert "its state (128 MiB) comes with the first step" in told[0].why
+    assert not any("batch to" in remedy.action for remedy in told)
+    told = remedies(
+        made_oom(
+            threads=threads,
+            by_category={"category.gradients_bytes": 64 * MIB},
+            largest=(tensor("float32[9]", 9, category="parameters"),),
+        )
+    )
+    assert (told[1].action, told[1].predicted_bytes) == (
+        "keep the optimizer's state in 8 bits",
+        96 * MIB,
+    )
     told = remedies(made_oom(threads=threads))
     assert "its state comes with the first step" in told[0].why
 
