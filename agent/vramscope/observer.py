@@ -278,7 +278,7 @@ class Observer:
     def stop(self, timeout_s: float) -> None:
         """Stop sampling, put the last rows into the outbox and leave PyTorch as it was."""
         with guarded("out of memory reports"):
-            self._oom.close()
+            self._oom.close(timeout_s)
         # Hooks first: a step that ended after the sampler's last flush would lose its row.
         self._steps.remove()
         self._tensors.remove()

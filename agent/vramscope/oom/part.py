@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from vramscope.commands.call import Handler
 from vramscope.config import Config
@@ -34,8 +34,6 @@ from vramscope.tensors.tensor_account import TensorAccount
 from vramscope.transport.snapshot_lane import Shipment
 from vramscope_protocol.account import MemoryPart, ProcessMemory
 from vramscope_protocol.messages import Batch, BatchKind, OomBegin
-
-_CLOSE_WRITER_S: Final = 1.0
 
 
 class RowSource(Protocol):
@@ -178,14 +176,14 @@ class OomPart:
             self._attaching.at_boundary()
             self._observer.at_boundary(step)
 
-    def close(self) -> None:
-        """Be told no more, and hand over what was kept back."""
+    def close(self, timeout_s: float) -> None:
+        """Be told no more, and hand over what was kept back, as far as the time goes."""
         trampoline.switch_off(self._take)
         self._attaching.remove()
         self._hooks.remove()
         with guarded("out of memory reports"):
             self._observer.settle()
-            self._writer.close(_CLOSE_WRITER_S)
+            self._writer.close(timeout_s)
 
     def forget_after_fork(self) -> None:
         """In a forked child: nothing runs out here, and the files are the parent's."""
