@@ -23,6 +23,8 @@ Cause = Literal["added", "enlarged", "in use"]
 
 _TEETH: Final = 3.0
 """Growth that is higher than so many teeth of a sawtooth is not one of them."""
+_LEAST_SPAN_STEPS: Final = 8
+"""Looks that are not as far apart cannot have missed growth: they were to tell something else."""
 _LEAST_SHARE: Final = 0.3
 """A report explains growth when its groups make up this share of what grew meanwhile."""
 
@@ -91,7 +93,7 @@ def _read(rank: RankEvidence) -> GrowthReading:
     sawtooth = sawtooth_of(floors, rank.samples)
     if growth is None:
         return _without_growth(floors, sawtooth, found)
-    is_asked = report is not None and _is_of(report, growth)
+    is_asked = report is not None and _is_of(report, growth, found)
     verdict = found if is_asked else None
     cause, series = _cause(rank, floors, growth)
     if verdict is not None and not verdict.is_one_tensor:
@@ -119,9 +121,12 @@ def _found(report: GrowthReport) -> GrowthVerdict | None:
     return verdict if verdict is not None and verdict.share >= _LEAST_SHARE else None
 
 
-def _is_of(report: GrowthReport, growth: Growth) -> bool:
-    """Whether a report was made while this growth went on."""
-    return bool(report.steps) and report.steps[-1] > growth.since_step
+def _is_of(report: GrowthReport, growth: Growth, found: GrowthVerdict | None) -> bool:
+    """Whether a report was made while this growth went on, and looked for long enough."""
+    if not report.steps or report.steps[-1] <= growth.since_step:
+        return False
+    span = report.steps[-1] - report.steps[0]
+    return found is not None or span >= max(growth.period_steps, _LEAST_SPAN_STEPS)
 
 
 def _cause(rank: RankEvidence, floors: Floors, growth: Growth) -> tuple[Cause, str]:

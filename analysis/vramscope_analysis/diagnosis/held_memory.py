@@ -24,6 +24,7 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 _OF_RISE: Final = 0.25
 """A holder is behind a rise when it holds this share of it."""
+_SETTLED_STEPS: Final = 64
 _OF_FLOOR: Final = 0.1
 _STILL_THERE: Final = 0.5
 _MOST: Final = 3
@@ -65,13 +66,18 @@ def held_memory(rank: RankEvidence) -> list[HeldMemory]:
     if reading.growth is not None and reading.is_suspicious:
         until = min(until, reading.growth.since_step)  # told by the finding about that growth
     rises = [each for each in lasting_rises(floors) if each.step < until]
+    newest = rises[-1].step if rises else 0
+    has_settled = int(floors.step[-1]) >= newest + _SETTLED_STEPS
     found: dict[int, HeldMemory] = {}
     for rise in reversed(rises):
         if rise.is_workspace:
             continue
         for place, group in enumerate(groups):
+            held = HeldMemory(group, rise, rise.step)
+            if not has_settled and not held.is_exception:
+                continue  # the next rise may come, and make it a staircase
             if group.bytes >= max(_OF_RISE * rise.bytes, LEAST_RISE_BYTES / 2):
-                found.setdefault(place, HeldMemory(group, rise, rise.step))
+                found.setdefault(place, held)
     changed = last_change_step(floors)
     if changed is not None and changed < until:
         floor = float(floors.allocated[-1])

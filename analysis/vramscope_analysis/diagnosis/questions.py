@@ -10,7 +10,7 @@ from vramscope_analysis.diagnosis.evaluation_ramp import evaluation_ramp
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.held_memory import step_to_ask_about
 from vramscope_analysis.diagnosis.ramp_holder import ramp_look
-from vramscope_analysis.diagnosis.staircase import staircase_of
+from vramscope_analysis.diagnosis.staircase import Staircase, staircase_of
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 COMMAND: Final = "explain_growth"
@@ -94,7 +94,7 @@ def _of_two_rises(rank: RankEvidence, reading: GrowthReading) -> Question | None
     staircase = staircase_of(reading.floors, rank.stretches, least_rises=2)
     if staircase is None or staircase.growth.adds_blocks is False:
         return None
-    if rank.growth is not None and rank.growth.steps[-1:] > (staircase.steps[-1],):
+    if _was_watched(rank, staircase):
         return None
     return Question(
         rank.rank,
@@ -102,6 +102,14 @@ def _of_two_rises(rank: RankEvidence, reading: GrowthReading) -> Question | None
         _looks(staircase.growth.period_steps),
         int(staircase.growth.grown_bytes),
     )
+
+
+def _was_watched(rank: RankEvidence, staircase: Staircase) -> bool:
+    """Whether an agent has looked since the last rise, and for as long as one takes to come."""
+    steps = () if rank.growth is None else rank.growth.steps
+    if not steps or steps[-1] <= staircase.steps[-1]:
+        return False
+    return steps[-1] - steps[0] >= staircase.growth.period_steps
 
 
 def _of_sawtooth(rank: RankEvidence, reading: GrowthReading) -> Question | None:

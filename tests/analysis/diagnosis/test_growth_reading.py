@@ -49,6 +49,15 @@ def test_a_report_that_explains_little_of_the_growth_is_none() -> None:
     assert (reading.verdict, reading.is_asked) == (None, True)
 
 
+def test_looks_that_were_to_tell_something_else_are_no_answer() -> None:
+    risen = steps_of(300) // 50
+    rank = rank_of(BASE + risen * 12 * MIB, BLOCKS + risen)
+    short = report_of(steps=(99, 100, 101), live=[1, 1, 1])
+    long = report_of(steps=(99, 150, 200), live=[1, 1, 1])
+    assert not growth_reading(replace(rank, growth=short)).is_asked
+    assert growth_reading(replace(rank, growth=long)).is_asked
+
+
 def test_after_a_report_growth_may_pause() -> None:
     rank = at(leaking(MIB, onset=50, steps=300), 130)
     report = report_of(group_of(LIST), live=[BASE + (50 + look * 4) * MIB for look in range(4)])

@@ -49,6 +49,13 @@ def test_what_is_too_small_for_it_is_not() -> None:
     assert held_memory(risen(held(4 * MIB, held_by("local", "x")))) == []
 
 
+def test_whether_another_rise_comes_is_waited_for_but_an_exception_is_told_at_once() -> None:
+    assert held_memory(at(risen(STATE, asked_at=150), 180)) == []
+    assert len(held_memory(at(risen(STATE, asked_at=150), 186))) == 1
+    kept = held(180 * MIB, held_by("exception", "sys.last_traceback"))
+    assert len(held_memory(at(risen(kept, asked_at=150), 160))) == 1
+
+
 def test_a_report_from_before_the_rise_says_nothing_about_it() -> None:
     assert held_memory(risen(STATE, asked_at=60)) == []
 

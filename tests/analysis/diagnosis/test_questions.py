@@ -51,6 +51,10 @@ def test_two_equal_rises_are_reason_to_watch_the_next_but_not_to_speak() -> None
     assert question.reason == "memory rose alike at steps 61 and 121"
     assert question.params == {"looks": 3, "every": 20, "max_steps": 308}
     assert diagnose(RunEvidence("r", 0, ranks=(rank,))) == []
+    short = report_of(steps=(122, 123, 124), live=[1, 1, 1])
+    assert len(asked(replace(rank, growth=short))) == 1
+    watched = report_of(steps=(60, 90, 124), live=[1, 1, 1])
+    assert asked(replace(rank, growth=watched)) == []
 
 
 def test_an_answer_that_says_what_it_is_ends_the_questions() -> None:
