@@ -13,6 +13,7 @@ from vramscope.holders.code_owner import Owner, owner_of
 MAX_THREADS: Final = 128
 MAX_FRAMES: Final = 64
 
+_STAND_IN: Final = threading._DummyThread  # pyright: ignore[reportPrivateUsage]  # no public name
 _OWN_PREFIX: Final = "vramscope-"
 
 Line = dict[str, Any]
@@ -44,9 +45,11 @@ def _row(
     thread: threading.Thread | None, ident: int, frame: FrameType, *, is_raised: bool
 ) -> dict[str, Any]:
     name = f"thread {ident}" if thread is None else thread.name
+    # One that Python did not start has got a stand-in where somebody has asked for it in there.
+    is_known = thread is not None and not isinstance(thread, _STAND_IN)
     return {
         "name": name[:200],
-        "daemon": None if thread is None else thread.daemon,
+        "daemon": thread.daemon if thread is not None and is_known else None,
         "is_own": name.startswith(_OWN_PREFIX),
         "raised": is_raised,
         "frames": stack_lines(frame, without_ours=is_raised),
