@@ -21,7 +21,7 @@ def save(model: nn.Module) -> None:
 
 def main() -> None:
     torch.manual_seed(0)
-    layers = [nn.Linear(1024, 1024) for _ in range(12)]
+    layers = [nn.Linear(1024, 1024) for _ in range(8)]
     model = nn.Sequential(*layers).to(DEVICE)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(1, STEPS + 1):

@@ -29,11 +29,11 @@ def main() -> None:
         for name, p in model.named_parameters()
     }
     on_host = {name: [t.cpu().numpy().copy() for t in pair] for name, pair in states.items()}
-    train(model, optimizer, 180)
-    del states
     train(model, optimizer, 150)
+    del states
+    train(model, optimizer, 120)
     torch.cuda.empty_cache()
-    train(model, optimizer, 30)
+    train(model, optimizer, 10)
     del on_host
 
 

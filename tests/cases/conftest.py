@@ -14,6 +14,11 @@ OFTEN = Limits(judge_interval_s=0.5, ask_interval_s=0.5)
 """The jobs are over in seconds."""
 
 
+@pytest.fixture(autouse=True)
+def no_leaked_threads() -> None:
+    """The server is one for all tests, and so are its threads. No agent runs in this process."""
+
+
 @pytest.fixture(scope="session")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     with server_thread(tmp_path_factory.mktemp("cases"), OFTEN) as server:

@@ -44,7 +44,7 @@ CASES: Final = (
     Case("C35-control", arguments=("control",), never=NO_LEAK, quiet=True, needs="gpu"),
     Case(
         "C37",
-        capacity="384MiB",
+        capacity="256MiB",
         expects=Expected(("oversized_cache",), "", remedy=r"empty_cache|expandable_segments|CPU"),
         never=GROWTH,
     ),

