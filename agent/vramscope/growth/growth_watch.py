@@ -120,7 +120,11 @@ class GrowthWatch:
                 self._since_ns = now_ns
         if self._may_search(now_ns):
             if self._first_search is not None and self._looks.steps[-1:] != [step]:
-                self._look(step, allocated_bytes)
+                more_bytes = allocated_bytes - self._looks.live_bytes[-1]
+                if more_bytes < 0 and not self._pace.is_over:
+                    return  # another point of a cycle: this look could not be compared
+                if more_bytes > 0:
+                    self._look(step, allocated_bytes)
             self._search(upwards=self._first_search is not None)
 
     def poll_on_agent_thread(self) -> Receipt | None:

@@ -14,7 +14,7 @@ MAX_FALLS: Final = 4
 LEAST_LOOKS: Final = 3
 _EXPLAINED: Final = 0.5
 """Part of what memory grew by that growing groups must make up, to be the explanation of it."""
-_FALLEN: Final = 0.5
+_FALLEN: Final = 0.25
 """Part of what memory grew by whose loss begins the looks anew: a collection has freed it."""
 
 
