@@ -116,7 +116,9 @@ def _of_sawtooth(rank: RankEvidence, reading: GrowthReading) -> Question | None:
     sawtooth = reading.sawtooth
     if sawtooth is None or reading.verdict is not None:
         return None
-    if rank.growth is not None and rank.growth.steps[-1:] >= (sawtooth.falls[0],):
+    answer = rank.growth
+    # One that found nothing, between two falls, has not answered it.
+    if answer is not None and answer.groups and answer.steps[-1:] >= (sawtooth.falls[0],):
         return None
     return Question(
         rank.rank,
