@@ -7,14 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from vramscope_analysis.diagnosis.floors import Floors
-from vramscope_analysis.diagnosis.trend import EVEN, LEAST_SLOPE_BYTES, PARTS, Growth, kept_level
+from vramscope_analysis.diagnosis.trend import (
+    EVEN,
+    LEAST_SLOPE_BYTES,
+    PARTS,
+    Growth,
+    kept_level,
+    was_there_before,
+)
 
 
 def continues(floors: Floors, looked_at: Sequence[int], live_bytes: Sequence[int]) -> Growth | None:
     """Growth that was found out about by looking at blocks, and has gone on since.
 
     Less is asked of it than of growth of which only the course is known: it may pause, and come
-    with noise.
+    with noise. What was as high before the first look, and came back, may come back again: a list
+    that is filled anew in each epoch.
 
     Args:
         floors: the ends of steps.
@@ -36,6 +44,8 @@ def continues(floors: Floors, looked_at: Sequence[int], live_bytes: Sequence[int
     recent = int(np.searchsorted(floors.step, back_to))
     grown = float(level[recent]) - live_bytes[0]
     if first >= len(floors) or grown < EVEN * slope * (int(floors.step[recent]) - looked_at[0]):
+        return None
+    if was_there_before(floors.allocated[:first], float(live_bytes[0]), grown):
         return None
     return Growth(
         grown / ahead if ahead > 2 * steps else slope,

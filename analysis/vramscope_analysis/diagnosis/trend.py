@@ -172,7 +172,7 @@ def _grown(floors: Floors, level: Numbers, stretch: _Stretch) -> Growth | None:
     whole = _stretch(floors, level, first) if len(floors) - first >= FAST_WINDOW else None
     stretch = whole or stretch
     grown = _grown_since(floors, level, first, stretch.slope)
-    if _was_there_before(floors.allocated[:first], base, grown):
+    if was_there_before(floors.allocated[:first], base, grown):
         return None
     if _slows_down(floors, level, first) or _has_stopped(level, first):
         return None
@@ -227,8 +227,14 @@ def _has_stopped(level: Numbers, first: int) -> bool:
     return pause >= _PAUSE_ROWS and pause > 2 * int(np.diff(rises).max())
 
 
-def _was_there_before(earlier: Numbers, base: float, grown: float) -> bool:
-    """Whether the level now is one that has already been, and was left again: a sawtooth."""
+def was_there_before(earlier: Numbers, base: float, grown: float) -> bool:
+    """Whether the level now is one that has already been, and was left again: a sawtooth.
+
+    Args:
+        earlier: what was allocated before it began to grow.
+        base: the level where it began.
+        grown: by how much it has risen since.
+    """
     rows = len(earlier) // _TOP_ROWS * _TOP_ROWS
     if not rows:
         return False

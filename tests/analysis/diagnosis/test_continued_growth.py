@@ -24,3 +24,16 @@ def test_what_was_found_by_looking_goes_on_until_it_stops() -> None:
 def test_half_a_kib_a_step_is_not_worth_going_on_about() -> None:
     rank = rank_of(BASE + steps_of(300) * 512)
     assert continues(floors_of(rank.steps), (101, 201), [BASE, BASE + 100 * 512]) is None
+
+
+@pytest.mark.parametrize("epoch", [40, 100])
+def test_a_list_that_is_filled_anew_in_each_epoch_is_no_growth_that_goes_on(epoch: int) -> None:
+    at = steps_of(2 * epoch)
+    rank = rank_of(BASE + at % epoch * MIB)
+    looks = tuple(int(step) for step in at[epoch + 4 : epoch + 20 : 5])
+    live = [BASE + step % epoch * MIB for step in looks]
+    for row in range(epoch + 20, 2 * epoch - 4):
+        assert continues(floors_of(rank.steps.before(row)), looks, live) is None
+    # Above what there has been, it goes on.
+    rank = rank_of(BASE + np.where(at < epoch, at // 4, at % epoch) * MIB)
+    assert continues(floors_of(rank.steps), looks, live) is not None
