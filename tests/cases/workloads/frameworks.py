@@ -177,7 +177,7 @@ def lightning_by_hand(steps: int) -> None:
             )
 
     lightning.Trainer(
-        max_steps=steps,
+        max_steps=2 * steps,  # every second is one of the other optimizer
         accelerator="auto" if DEVICE == "cuda" else "cpu",
         devices=1,
         logger=False,

@@ -56,7 +56,7 @@ def curriculum(steps: int) -> None:
 
 
 def checkpointed(steps: int) -> None:
-    """Activation checkpointing, gradients of four batches added up, clipping."""
+    """Activation checkpointing, gradients of two batches added up, clipping."""
     model = blocks(3)
     optimizer = torch.optim.AdamW(model.parameters())
     for _ in range(steps):
