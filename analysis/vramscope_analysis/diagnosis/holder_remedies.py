@@ -9,7 +9,12 @@ from typing import Final
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.growth_group import LRU_CACHE
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict
-from vramscope_analysis.diagnosis.holder_words import container_of, holder_name, is_metric
+from vramscope_analysis.diagnosis.holder_words import (
+    container_name,
+    container_of,
+    holder_name,
+    is_metric,
+)
 from vramscope_analysis.diagnosis.words import size_text
 
 _SCALAR: Final = re.compile(r"\[\]$")
@@ -43,8 +48,11 @@ def _of_container(verdict: GrowthVerdict, grown: int | None) -> tuple[Remedy, ..
                 grown,
             ),
         )
+    container = container_name(verdict.held_by)
+    of_whom = f", which {name} has," if container not in ("", name) else ""
+    name = container or name
     first = Remedy(
-        f"Clear {name} once it has been used",
+        f"Clear {name}{of_whom} once it has been used",
         f"{freed}; it will not come back if what is stored there is read and then let go.",
         grown,
         fix=f"{name}.clear()" if container_of(verdict.held_by) else f"{name} = None",

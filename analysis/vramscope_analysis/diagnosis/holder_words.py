@@ -28,6 +28,23 @@ def holder_name(chain: tuple[str, ...]) -> str:
     return name
 
 
+def container_name(chain: tuple[str, ...]) -> str:
+    """The name of the container as the code that fills it writes it: in a generator, its variable.
+
+    Args:
+        chain: from the name that a person knows to the tensor.
+    """
+    name = holder_name(chain[:1])
+    for word in chain[1:]:
+        if _CONTINUES.match(word):
+            name += word
+        elif word.isidentifier():
+            name = word
+        else:
+            break
+    return name
+
+
 def container_of(chain: tuple[str, ...]) -> str:
     """The container in which tensors gather: ``list``, ``dict``; empty if there is none."""
     for word in chain:

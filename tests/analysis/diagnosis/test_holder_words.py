@@ -8,6 +8,7 @@ from tests.support.step_floors import MIB, group_of, held_by, report_of
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict, verdict_of
 from vramscope_analysis.diagnosis.holder_remedies import remedies_of
 from vramscope_analysis.diagnosis.holder_words import (
+    container_name,
     container_of,
     holder_name,
     is_metric,
@@ -33,6 +34,30 @@ def verdict(holder: Holder) -> GrowthVerdict:
 )
 def test_the_name_ends_where_the_container_begins(chain: tuple[str, ...], name: str) -> None:
     assert holder_name(chain) == name
+
+
+@pytest.mark.parametrize(
+    ("chain", "name"),
+    [
+        (("batches", "past", "list of 84"), "past"),
+        (("batches", "state", ".past", "list of 84", "[3]"), "state.past"),
+        (("kept", "list of 40", "[0]", ".value"), "kept"),
+        (("total", "graph of 1786 nodes"), "total"),
+        (("lru_cache of grid", "key Grid"), "lru_cache of grid"),
+        ((), ""),
+    ],
+)
+def test_a_container_in_a_generator_has_the_name_that_it_has_there(
+    chain: tuple[str, ...], name: str
+) -> None:
+    assert container_name(chain) == name
+
+
+def test_what_is_to_be_cleared_is_the_container_in_the_generator() -> None:
+    found = verdict(held_by("local", "batches", "past", "list of 84"))
+    first = remedies_of(found, 40 * MIB)[0]
+    assert first.action == "Clear past, which batches has, once it has been used"
+    assert first.fix == "past.clear()"
 
 
 def test_the_container_is_named_if_there_is_one() -> None:
