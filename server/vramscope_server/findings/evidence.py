@@ -116,11 +116,11 @@ class GatheredEvidence:
         if snapshot["mode"] in _WITH_HISTORY and is_of_this_life:
             self.windows[run_id, rank] = snapshot
 
-    def take_oom(self, run_id: str, rank: int, report: OomReport) -> None:
-        """A rank ran out of memory."""
+    def take_oom(self, run_id: str, rank: int, report: OomReport, size_bytes: int = 0) -> None:
+        """A rank ran out of memory; its report took so many bytes of JSON."""
         gathered = self._rank(run_id, rank)
         if gathered is not None:
-            gathered.take_oom(report)
+            gathered.take_oom(report, size_bytes)
             self._runs[run_id].is_new = True
 
     def take_trials(self, run_id: str, rank: int, trials: tuple[SettingsTrial, ...]) -> None:

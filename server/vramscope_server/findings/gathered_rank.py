@@ -21,6 +21,8 @@ MAX_EVENT_BYTES: Final = 1 << 20
 """Text and data of the events of one rank; beyond it the oldest go."""
 MAX_STRETCHES: Final = 512
 MAX_OOMS: Final = 32
+MAX_OOM_BYTES: Final = 8 << 20
+"""JSON of the reports of one rank, which takes much more as objects; beyond it the oldest go."""
 
 CLOCKS_NS: Final = 2 * 10**9
 """The start of a process and the times of what it sends come from two clocks."""
@@ -38,6 +40,8 @@ _MAP: Final = {
     "private_pool_bytes": "cache.private_pool_bytes",
 }
 _INT64_MAX: Final = (1 << 63) - 1
+_OBJECTS: Final = 12
+"""About so many times as much memory as JSON do the objects take that were read from it."""
 
 
 class GatheredRank:
@@ -55,8 +59,10 @@ class GatheredRank:
         may have been set back since the process started."""
         self.steps = RowHistory(_HEAD_STEPS, _FLOOR, _PEAK)
         self.samples = RowHistory()
-        self.ooms: OrderedDict[str, OomReport] = OrderedDict() if before is None else before.ooms
-        """When it ran out of memory, in the lives before too."""
+        self.ooms: OrderedDict[str, tuple[OomReport, int]] = (
+            OrderedDict() if before is None else before.ooms
+        )
+        """When it ran out of memory, in the lives before too, and how large the report was."""
         self._device_growth: GrowthReport | None = None
         self._host_growth: GrowthReport | None = None
         self._within_step: GrowthReport | None = None
@@ -79,7 +85,12 @@ class GatheredRank:
     @property
     def held_bytes(self) -> int:
         """About how much memory it takes."""
-        return self.steps.held_bytes + self.samples.held_bytes + self._event_bytes
+        rows = self.steps.held_bytes + self.samples.held_bytes
+        return rows + self._event_bytes + _OBJECTS * self._oom_bytes
+
+    @property
+    def _oom_bytes(self) -> int:
+        return sum(size_bytes for _, size_bytes in self.ooms.values())
 
     @property
     def growth(self) -> GrowthReport | None:
@@ -146,11 +157,13 @@ class GatheredRank:
         self._within_step = report
         return True
 
-    def take_oom(self, report: OomReport) -> None:
+    def take_oom(self, report: OomReport, size_bytes: int = 0) -> None:
         """A report of running out of memory; one with the same id replaces it."""
-        self.ooms[report.id] = report
-        while len(self.ooms) > MAX_OOMS:
-            self.ooms.popitem(last=False)
+        self.ooms[report.id] = report, size_bytes
+        held_bytes = self._oom_bytes
+        while len(self.ooms) > MAX_OOMS or (held_bytes > MAX_OOM_BYTES and len(self.ooms) > 1):
+            _, (_, gone_bytes) = self.ooms.popitem(last=False)
+            held_bytes -= gone_bytes
 
     def evidence(self, rank: int, window: int) -> Callable[[], RankEvidence]:
         """Everything as judges read it.
@@ -177,7 +190,9 @@ class GatheredRank:
             processes=tuple(self._status.get("processes") or ()),
             outside=tuple(self._status.get("outside") or ()),
             growth=self.growth,
-            ooms=tuple(sorted(self.ooms.values(), key=lambda report: report.time_ns)),
+            ooms=tuple(
+                sorted((each for each, _ in self.ooms.values()), key=lambda each: each.time_ns)
+            ),
             trials=self.trials,
             within_step=self._within_step,
         )

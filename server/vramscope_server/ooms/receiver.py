@@ -106,6 +106,9 @@ class OomReceiver:
             return SnapshotAck(chunk.id, refused=str(error)[:400])
         except (VramscopeError, SQLAlchemyError) as error:
             return self._refused(chunk.id, error)
+        except Exception:  # without an answer the agent would wait, with all that is behind it
+            _logger.exception("report %s could not be taken in", chunk.id)
+            return SnapshotAck(chunk.id, refused="the server cannot take it in; its log says why")
         return SnapshotAck(chunk.id, wire_bytes)
 
     def _refused(self, identity: str, error: Exception) -> SnapshotAck:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from sqlalchemy import Connection
@@ -20,7 +20,15 @@ from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_protocol.errors import NOT_FOUND, VramscopeError
 from vramscope_protocol.messages import OomBegin
 from vramscope_server.findings.plain_data import plain_finding
-from vramscope_server.ooms.report_row import ASKED, shown_row, stored_row, text, with_verdict
+from vramscope_server.ooms.report_json import read_json
+from vramscope_server.ooms.report_row import (
+    ASKED,
+    number,
+    shown_row,
+    stored_row,
+    text,
+    with_verdict,
+)
 from vramscope_server.settings import Limits
 from vramscope_server.store import ooms
 from vramscope_server.store.store import Store
@@ -30,6 +38,8 @@ _logger = logging.getLogger("vramscope.ooms")
 _MOST_LISTED: Final = 1000
 _MOST_TAKEN_UP: Final = 32
 _MAX_NEWS: Final = 1024
+_MAX_TASKS: Final = 4096
+"""Events that wait until what they say is stored; one that comes beyond it is not heard."""
 _SAME_MOMENT_NS: Final = 120 * 10**9
 
 Shown = dict[str, Any]
@@ -46,8 +56,8 @@ class OomAudience(Protocol):
 class OomEvidence(Protocol):
     """Who judges a run by its reports. Called on the event loop; must not block."""
 
-    def take_oom(self, run_id: str, rank: int, report: OomReport) -> None:
-        """A rank ran out of memory."""
+    def take_oom(self, run_id: str, rank: int, report: OomReport, size_bytes: int = ...) -> None:
+        """A rank ran out of memory; its report took so many bytes of JSON."""
         ...
 
 
@@ -86,9 +96,11 @@ class OomReports:
         self._registry = registry
         self._limits = limits
         self._clock_ns = clock_ns
-        # What was told of reports that have not come yet.
-        self._news: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        # What was told of reports that have not come yet, by their run and id.
+        self._news: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
+        # What is judged last must be what is known last.
+        self._changing = asyncio.Lock()
 
     async def start(self) -> None:
         """Give the judges the reports of runs that are live."""
@@ -105,7 +117,9 @@ class OomReports:
         """Give the judges the newest reports of a run."""
         found = await self._store.read(lambda c: ooms.newest_bodies(c, run_id, _MOST_TAKEN_UP))
         for row, data in found:
-            self._evidence.take_oom(run_id, row["rank"], _report(row, data))
+            report = await self._store.compute(partial(_readable, row, data))
+            if report is not None:
+                self._evidence.take_oom(run_id, row["rank"], report, len(data))
 
     async def of_run(self, run_id: str) -> list[Shown]:
         """Reports of a run, the newest first."""
@@ -139,7 +153,7 @@ class OomReports:
 
         def make() -> Shown:
             finding = judge(row, data)
-            report = json.loads(data)
+            report = read_json(data)
             report["recovered_step"] = row["recovered_step"]
             report["message"] = row["message"]
             return {
@@ -159,16 +173,16 @@ class OomReports:
             ValueError: it is not what was announced.
             VramscopeError, SQLAlchemyError: the database does not take it.
         """
+        key, limits = (begin.run, begin.id), self._limits
         row = await self._store.compute(lambda: self._checked(begin, data))
-        news = self._news.pop(begin.id, {})
+        news = dict(self._news.get(key, {}))
         row |= news
         finding = await self._store.compute(lambda: judge(row, data))
         row["shown"] = with_verdict(row["shown"], finding)
-        limits = self._limits
 
         def write(connection: Connection) -> bool:
             is_new = ooms.add(connection, row, data)
-            ooms.make_room(
+            gone = ooms.make_room(
                 connection,
                 begin.run,
                 begin.rank,
@@ -176,34 +190,54 @@ class OomReports:
                 run_count=limits.oom_run_count,
                 total_bytes=limits.oom_total_bytes,
             )
-            return is_new
+            return is_new and begin.id not in gone
 
-        if await self._store.write(write):
-            self._tell({**row, "raw_bytes": len(data)}, data)
+        is_new = await self._store.write(write)
+        later = self._news.pop(key, {})
+        if is_new:
+            await self._tell({**row, "raw_bytes": len(data)}, data)
+        if later != news:  # told while it was stored
+            self._begin_change(begin.run, [begin.id], later)
 
     def take_event(self, run_id: str, event: dict[str, Any]) -> None:
         """Something happened on a rank: it may say how a report went on."""
         told = event["data"]
         if event["kind"] == "oom_recovered":
-            step = told.get("step")
+            step = number(told.get("step"))
             identities: Any = told.get("reports", [told.get("report")])
-            if isinstance(step, int) and type(identities) is list:
-                for identity in cast("list[object]", identities)[:64]:
-                    self._note(run_id, identity, {"recovered_step": step})
+            if step is not None and type(identities) is list:
+                some = cast("list[object]", identities)[:64]
+                self._note(run_id, some, {"recovered_step": step})
         elif event["kind"] == "oom_fatal":
-            news = {"is_fatal": True, "message": text(told.get("message"), 4000)}
-            self._note(run_id, told.get("report"), news)
+            message = text(told.get("message"), 4000)
+            news = {"is_fatal": True} | ({"message": message} if message else {})
+            self._note(run_id, [told.get("report")], news)
 
-    def _note(self, run_id: str, identity: object, news: dict[str, Any]) -> None:
-        if not isinstance(identity, str) or not 0 < len(identity) <= 128:
-            return
+    def _note(self, run_id: str, told: list[object], news: dict[str, Any]) -> None:
+        identities = [each for each in told if isinstance(each, str) and 0 < len(each) <= 128]
         # Kept in any case: the report may be about to be stored.
-        self._news.setdefault(identity, {}).update(news)
+        for identity in identities:
+            self._news.setdefault((run_id, identity), {}).update(news)
         while len(self._news) > _MAX_NEWS:
             self._news.popitem(last=False)
-        task = asyncio.create_task(self._change(run_id, identity, news), name="vramscope-oom")
+        if identities:
+            self._begin_change(run_id, identities, news)
+
+    def _begin_change(self, run_id: str, identities: list[str], news: dict[str, Any]) -> None:
+        if len(self._tasks) >= _MAX_TASKS:
+            _logger.error("reports of %s change too fast: some of it is not stored", run_id)
+            return
+        task = asyncio.create_task(self._change_all(run_id, identities, news), name="vramscope-oom")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _change_all(self, run_id: str, identities: list[str], news: dict[str, Any]) -> None:
+        async with self._changing:
+            for identity in identities:
+                try:
+                    await self._change(run_id, identity, news)
+                except VramscopeError as error:
+                    _logger.error("report %s: %s", identity, error.message)
 
     async def _change(self, run_id: str, identity: str, news: dict[str, Any]) -> None:
         def change(connection: Connection) -> tuple[dict[str, Any], bytes] | None:
@@ -211,36 +245,35 @@ class OomReports:
             data = ooms.body(connection, identity)
             if row is None or data is None or row["run"] != run_id:
                 return None
+            is_changed = bool(news.get("is_fatal"))
+            if is_changed:
+                ooms.was_fatal(connection, identity, news.get("message", row["message"]))
             if "recovered_step" in news:
-                if not ooms.went_on(connection, identity, news["recovered_step"]):
-                    return None
-            else:
-                ooms.was_fatal(connection, identity, news["message"])
-            row |= news
-            row["shown"] = with_verdict(row["shown"], judge(row, data))
-            ooms.judged(connection, identity, row["shown"])
-            return row, data
+                is_changed |= ooms.went_on(connection, identity, news["recovered_step"])
+            changed = ooms.get(connection, identity) if is_changed else None
+            return None if changed is None else (changed, data)
 
-        try:
-            changed = await self._store.write(change)
-        except VramscopeError as error:
-            _logger.error("report %s: %s", identity, error.message)
+        changed = await self._store.write(change)
+        if changed is None:
             return
-        if changed is not None:
-            self._news.pop(identity, None)
-            self._tell(*changed)
+        row, data = changed
+        self._news.pop((run_id, identity), None)
+        # Not while the database is held: it takes seconds for a large one.
+        finding = await self._store.compute(lambda: judge(row, data))
+        row["shown"] = with_verdict(row["shown"], finding)
+        await self._store.write(lambda c: ooms.judged(c, identity, row["shown"]))
+        await self._tell(row, data)
 
-    def _tell(self, row: dict[str, Any], data: bytes) -> None:
+    async def _tell(self, row: dict[str, Any], data: bytes) -> None:
         self._audience.publish_oom(row["run"], shown_row(row))
-        if row["shown"]["source"] != ASKED:
-            self._evidence.take_oom(row["run"], row["rank"], _report(row, data))
+        if row["shown"]["source"] == ASKED:
+            return
+        report = await self._store.compute(lambda: _readable(row, data))
+        if report is not None:
+            self._evidence.take_oom(row["run"], row["rank"], report, len(data))
 
     def _checked(self, begin: OomBegin, data: bytes) -> dict[str, Any]:
-        try:
-            decoded: Any = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"expected a report in JSON: {error}") from None
-        report = cast("dict[str, Any]", decoded if type(decoded) is dict else {})
+        report = read_json(data)
         if report.get("id") != begin.id:
             raise ValueError("expected the report that was announced, got something else")
         return stored_row(begin, report, self._clock_ns())
@@ -263,8 +296,17 @@ def judge(row: dict[str, Any], data: bytes) -> Finding | None:
         return None
 
 
+def _readable(row: dict[str, Any], data: bytes) -> OomReport | None:
+    """The report for the judges of the run; None, and a word in the log, if it is beyond them."""
+    try:
+        return _report(row, data)
+    except Exception:  # one report must not keep a server from starting
+        _logger.exception("report %s could not be read", row["id"])
+        return None
+
+
 def _report(row: dict[str, Any], data: bytes) -> OomReport:
-    report = oom_report_of(json.loads(data), id=row["id"])
+    report = oom_report_of(read_json(data), id=row["id"])
     return replace(
         report,
         id=row["id"],

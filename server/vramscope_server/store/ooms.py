@@ -110,7 +110,8 @@ def make_room(
     held_bytes = int(connection.scalar(select(func.sum(size))) or 0)
     while held_bytes > total_bytes:
         found = connection.execute(
-            select(_ooms.c.id, size).order_by(_ooms.c.time_ns).limit(1)
+            # By the server's clock: an agent whose clock is wrong must not push others out.
+            select(_ooms.c.id, size).order_by(_ooms.c.received_ns, _ooms.c.time_ns).limit(1)
         ).one_or_none()
         if found is None:
             break

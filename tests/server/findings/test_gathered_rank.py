@@ -100,6 +100,17 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rank.held_bytes == 0
 
 
+def test_large_reports_push_out_older_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathered_rank, "MAX_OOM_BYTES", 1000)
+    rank = GatheredRank(INFO)
+    for number, size_bytes in enumerate((400, 400, 400, 5000)):
+        rank.take_oom(OomReport(f"oom-{number}", number), size_bytes)
+        if number == 2:
+            assert [each.id for each in read(rank).ooms] == ["oom-1", "oom-2"]
+    assert [each.id for each in read(rank).ooms] == ["oom-3"]
+    assert rank.held_bytes >= 5000
+
+
 def test_the_newest_answer_that_tells_something_counts() -> None:
     rank = GatheredRank(INFO)
     empty = GrowthReport(1)

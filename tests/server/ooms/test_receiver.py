@@ -98,12 +98,25 @@ def test_what_cannot_be_taken_is_refused_with_the_reason(
     assert listed(server) == []
 
 
-@pytest.mark.parametrize("data", [b"{", b"[1, 2]", b"null", b'"text"', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "data", [b"{", b"[1, 2]", b"null", b'"text"', b"\xff\xfe", b'{"id":"o1","x":' + b"[" * 60]
+)
 def test_what_is_no_report_is_refused(server: ServerApp, data: bytes) -> None:
     digest = hashlib.sha256(data).hexdigest()
     begin = OomBegin("o1", RUN, 0, 1, len(data), digest)
     with server.agent() as agent:
         assert "expected" in agent.oom(begin, data).refused
+
+
+def test_what_the_server_stumbles_over_is_answered_all_the_same(
+    server: ServerApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*arguments: Any) -> None:
+        raise OverflowError
+
+    monkeypatch.setattr(server.context.ooms, "put", fail)
+    with server.agent() as agent:
+        assert "log says why" in agent.oom(*wire_oom()).refused
 
 
 def test_a_piece_that_was_not_begun_is_refused(server: ServerApp) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.server_app import ServerApp, server_app
@@ -15,6 +16,7 @@ from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_server.ooms import reports as reports_module
 from vramscope_server.ooms.reports import OomReports
 from vramscope_server.settings import Limits
+from vramscope_server.store import ooms
 
 RUN = "0123456789ab"
 
@@ -25,7 +27,7 @@ class Evidence:
     def __init__(self) -> None:
         self.taken: list[tuple[str, int, OomReport]] = []
 
-    def take_oom(self, run_id: str, rank: int, report: OomReport) -> None:
+    def take_oom(self, run_id: str, rank: int, report: OomReport, size_bytes: int = 0) -> None:
         self.taken.append((run_id, rank, report))
 
 
@@ -44,6 +46,10 @@ def listed(server: ServerApp) -> list[dict[str, Any]]:
 def send(agent: ScriptedAgent, identity: str = "o1", **fields: Any) -> None:
     begin, data = wire_oom(identity, **fields)
     assert agent.oom(begin, data).offset == len(data)
+
+
+def fail(*_arguments: Any, **_named: Any) -> Any:
+    raise ZeroDivisionError
 
 
 def test_a_report_is_judged_when_it_comes_and_told(server: ServerApp, evidence: Evidence) -> None:
@@ -91,7 +97,13 @@ def test_what_is_told_before_the_report_is_there_is_not_lost(server: ServerApp) 
 
 @pytest.mark.parametrize(
     "told",
-    [{}, {"report": 7}, {"reports": "o1"}, {"report": "x" * 200}, {"reports": [None, [], {}]}],
+    [
+        {},
+        {"report": 7},
+        {"reports": "o1"},
+        {"report": "x" * 200},
+        {"reports": [None, [], {}]},
+    ],
 )
 def test_events_that_say_nothing_of_use_change_nothing(
     server: ServerApp, told: dict[str, Any]
@@ -114,6 +126,58 @@ def test_another_run_cannot_change_it(server: ServerApp) -> None:
     assert [row["is_fatal"] for row in listed(server)] == [False, False]
 
 
+def test_another_run_cannot_say_how_one_goes_on_that_is_still_to_come(server: ServerApp) -> None:
+    with server.agent() as agent, server.agent(run_id="fedcba987654", run="b") as other:
+        other.event("oom_fatal", report="o1", message="not mine")
+        other.wait_acked()
+        send(agent)
+    assert (listed(server)[0]["is_fatal"], listed(server)[0]["message"]) == (False, "")
+
+
+def test_a_step_that_no_database_holds_is_no_step(server: ServerApp) -> None:
+    with server.agent() as agent:
+        for step in (True, 1 << 63, -1, 1.5):
+            agent.event("oom_recovered", step=step, report="o1")
+        send(agent)
+        agent.event("oom_recovered", step=(1 << 64) - 1, report="o1")
+        agent.event("oom_fatal", report="o1")
+        server.wait_until(lambda: listed(server)[0]["is_fatal"])
+    assert listed(server)[0]["recovered_step"] is None
+
+
+def test_what_is_told_while_it_is_stored_is_not_lost(
+    server: ServerApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = ooms.add
+
+    def told_meanwhile(connection: Connection, row: dict[str, Any], report: bytes) -> bool:
+        event = {"kind": "oom_fatal", "data": {"report": row["id"]}}
+        assert server.client.portal is not None
+        server.client.portal.call(server.context.ooms.take_event, RUN, event)
+        return add(connection, row, report)
+
+    monkeypatch.setattr(ooms, "add", told_meanwhile)
+    with server.agent() as agent:
+        send(agent)
+    server.wait_until(lambda: listed(server)[0]["is_fatal"])
+
+
+def test_names_that_are_no_text_are_given_out_all_the_same(server: ServerApp) -> None:
+    with server.agent() as agent:
+        send(agent, largest=[{"tensor": "f[1]", "bytes": 1, "name": "caf\udce9"}])
+    assert server.get("/api/v1/ooms/o1")["report"]["largest"][0]["name"] == "caf?"
+
+
+def test_one_that_cannot_be_read_keeps_no_server_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server_app(tmp_path) as server, server.agent() as agent:
+        send(agent)
+    monkeypatch.setattr(reports_module, "oom_report_of", fail)
+    with server_app(tmp_path) as server:
+        assert len(listed(server)) == 1
+
+
 def test_a_rank_that_was_only_asked_is_not_judged(server: ServerApp, evidence: Evidence) -> None:
     with server.agent() as agent, server.agent(rank=1) as other:
         send(agent)
@@ -129,9 +193,6 @@ def test_a_rank_that_was_only_asked_is_not_judged(server: ServerApp, evidence: E
 def test_what_a_judge_cannot_bear_is_kept_all_the_same(
     server: ServerApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*arguments: Any) -> Any:
-        raise ZeroDivisionError
-
     monkeypatch.setattr(reports_module, "diagnose_oom", fail)
     with server.agent() as agent:
         send(agent)
@@ -146,7 +207,13 @@ def test_of_too_many_the_first_and_the_last_stay(tmp_path: Path) -> None:
         for number in range(12):
             send(agent, f"o{number}", time_ns=1_800_000_000_000_000_000 + number)
         kept = [row["id"] for row in listed(server)]
-    assert kept == ["o11", "o10", "o9", "o2", "o1", "o0"]
+        assert kept == ["o11", "o10", "o9", "o2", "o1", "o0"]
+        with server.live() as page:
+            page.ask("subscribe_run", run=RUN, fields=[])
+            # One that was left on the machine, and comes when there is no room between them.
+            send(agent, "late", time_ns=1_800_000_000_000_000_003)
+            send(agent, "o12", time_ns=1_800_000_000_000_000_012)
+            assert page.wait_event("oom")["oom"]["id"] == "o12", "it is not there"
 
 
 def test_after_a_restart_the_judges_get_them_again(tmp_path: Path) -> None:

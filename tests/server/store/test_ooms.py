@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
 
 from tests.support.streams import open_store
-from vramscope_server.store import ooms
+from vramscope_server.store import ooms, tables
 from vramscope_server.store.store import Store
 
 
@@ -84,6 +85,13 @@ def test_of_a_run_and_of_all_the_oldest_go(store: Store) -> None:
     assert sorted(make_room(store, run_count=3)) == ["o1", "o2"]
     assert make_room(store, total_bytes=1) == ["o0", "o3", "o4", "o5"]
     assert ids(store) == []
+
+
+def test_an_agent_whose_clock_is_ahead_pushes_no_others_out(store: Store) -> None:
+    add(store, "o9", run="ahead", received_ns=1)
+    add(store, "o1", received_ns=2)
+    size = store.read_now(lambda c: c.scalar(select(func.length(tables.ooms.c.body)).limit(1)) or 0)
+    assert make_room(store, total_bytes=size) == ["o9"]
 
 
 def test_the_newest_that_ran_out_themselves_are_given_to_the_judges(store: Store) -> None:
