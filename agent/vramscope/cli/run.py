@@ -20,8 +20,12 @@ from vramscope.startup.arming import SWITCH
 from vramscope.startup.startup_file import has_startup_file
 
 _FLAGS: Final = frozenset(
-    {"--emulate", "--no-local-server", "--no-oom-reports", "--no-peaks", "-h", "--help"}
+    {
+        *("--emulate", "--no-local-server", "--no-oom-reports", "--no-explain-growth"),
+        *("--no-peaks", "-h", "--help"),
+    }
 )
+"""Options without a value."""
 
 
 def execute(arguments: list[str]) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_server import FakeServer
+from vramscope.cli.agent_options import add_agent_options
 from vramscope.cli.problem import Problem
 from vramscope.cli.run import execute, split_arguments
 from vramscope_protocol.messages import Register
@@ -42,6 +44,18 @@ def test_our_options_end_where_the_program_begins(
     assert ours == options
     assert program is not None
     assert (program.name, program._arguments) == (name, arguments)
+
+
+def test_it_knows_every_option_without_a_value() -> None:
+    parser = argparse.ArgumentParser()
+    add_agent_options(parser)
+    flags = {
+        word for action in parser._actions if action.nargs == 0 for word in action.option_strings
+    }
+    assert "--no-explain-growth" in flags
+    for flag in flags:
+        ours, program = split_arguments([flag, "t.py"])
+        assert (ours, program and program.name) == ([flag], "t.py")
 
 
 def run(server: FakeServer, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
