@@ -158,11 +158,13 @@ class FindingsBoard:
         """Another server goes on with it."""
         self._shelf.take_away(record)
         self._told_ns.pop(record.id, None)
+        self._untold.discard(record.id)
 
     def tell(self, record: FindingRecord) -> None:
         """Hand a finding on as it is now, and store it."""
         now_ns = self._clock_ns()
-        self._told_ns[record.id] = now_ns
+        if record.resolved_ns is None:
+            self._told_ns[record.id] = now_ns
         self._untold.discard(record.id)
         record.touch(now_ns)
         self.writer.note(record)

@@ -60,6 +60,7 @@ class GatheredEvidence:
     def __init__(self, registry: RankInfos) -> None:
         self._registry = registry
         self._runs: OrderedDict[str, GatheredRun] = OrderedDict()
+        self._given_up: set[str] = set()
         self.windows: dict[tuple[str, int], dict[str, Any]] = {}
         """The newest recorded window of each rank that was not looked into yet."""
         self.begun: list[tuple[str, int]] = []
@@ -97,11 +98,15 @@ class GatheredEvidence:
         """A command has changed: answers to the question what grows are evidence."""
         run = self._runs.get(run_id)
         for answer in growth_answers(command):
-            rank, report = answer.rank, answer.report
-            gathered = None if run is None else run.ranks.get(rank)
-            # One of a life before says nothing of this one.
-            if run is None or gathered is None or report.time_ns < gathered.started_ns - CLOCKS_NS:
+            gathered = None if run is None else run.ranks.get(answer.rank)
+            if run is None or gathered is None:
                 continue
+            # One of a life before says nothing of this one. A command comes once more, with all
+            # its answers, for each rank that answers.
+            if answer.time_ns < gathered.started_ns - CLOCKS_NS or answer.key in gathered.answers:
+                continue
+            gathered.answers.append(answer.key)
+            report = answer.report()
             if answer.is_within_step:
                 run.is_new |= gathered.take_within_step(report)
             else:
@@ -141,6 +146,14 @@ class GatheredEvidence:
     def forget(self, run_id: str) -> None:
         """The run is over and judged."""
         self._runs.pop(run_id, None)
+        self._given_up.discard(run_id)
+        for key in [key for key in self.windows if key[0] == run_id]:
+            del self.windows[key]
+
+    def give_up(self, run_id: str) -> None:
+        """Nobody will judge the run any more: gather nothing of it, which nobody would take out."""
+        self.forget(run_id)
+        self._given_up.add(run_id)
 
     def forget_most_silent(self) -> None:
         """Stay within the bounds."""
@@ -187,7 +200,7 @@ class GatheredEvidence:
 
     def _rank(self, run_id: str, rank: int) -> GatheredRank | None:
         info = self._registry.rank_info(run_id, rank)
-        if info is None:
+        if info is None or run_id in self._given_up:
             return None
         run = self._runs.get(run_id)
         if run is None:

@@ -40,6 +40,7 @@ _MAP: Final = {
     "private_pool_bytes": "cache.private_pool_bytes",
 }
 _INT64_MAX: Final = (1 << 63) - 1
+_MAX_ANSWERS: Final = 64
 _OBJECTS: Final = 12
 """About so many times as much memory as JSON do the objects take that were read from it."""
 
@@ -66,6 +67,8 @@ class GatheredRank:
         self._device_growth: GrowthReport | None = None
         self._host_growth: GrowthReport | None = None
         self._within_step: GrowthReport | None = None
+        self.answers: deque[tuple[str, int]] = deque(maxlen=_MAX_ANSWERS)
+        """Keys of those that were read."""
         self.trials: tuple[SettingsTrial, ...] = ()
         """What the newest recorded window says of other settings."""
         self.life = 0

@@ -131,6 +131,7 @@ class JudgeLoop:
         self._evidence.forget_most_silent()
         for run_id in set(self._turns) - set(self._evidence.runs()):
             if self._registry.run(run_id) is None:
+                self._evidence.forget(run_id)
                 del self._turns[run_id]
 
     async def _turn_of(self, run_id: str) -> None:
@@ -182,6 +183,7 @@ class JudgeLoop:
             judgement = await self._thread.call(partial(self._judged, complete, without))
         except JudgeHangs:
             turns.hung = True
+            self._evidence.give_up(run_id)
             return
         where = {rank: (each.life, each.step_offset) for rank, each in run.ranks.items()}
         self._board.judged(judgement, where, frozenset(over))

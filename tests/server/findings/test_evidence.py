@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from tests.support.server_rows import make_rows
+from vramscope_analysis.evidence.growth_report import GrowthReport
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_protocol.messages import RankInfo
 from vramscope_server.findings import evidence as evidence_module
+from vramscope_server.findings import growth_answer
 from vramscope_server.findings.evidence import GatheredEvidence, step_window
 from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.rows import Rows
@@ -116,6 +118,39 @@ def test_a_clock_that_is_set_back_takes_nothing_away(
     send(evidence, 5, 6)  # before the process started, by the clock
     (rank,) = ranks(evidence, registry)
     assert rank.steps.time_ns.tolist() == [101 * SECOND_NS, 5 * SECOND_NS, 6 * SECOND_NS]
+
+
+def test_an_answer_is_read_once_however_often_its_command_comes(
+    evidence: GatheredEvidence, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    def report(_told: Any, time_ns: int) -> GrowthReport:
+        read.append(time_ns)
+        return GrowthReport(time_ns)
+
+    monkeypatch.setattr(growth_answer, "growth_report", report)
+    send(evidence, 101)
+    receipt = {"state": "done", "time_ns": 150 * SECOND_NS, "result": {}}
+    for identity in ("c1", "c1", "c2"):
+        command: dict[str, Any] = {"id": identity, "name": "explain_growth", "params": {}}
+        evidence.take_command("run-a", command | {"receipts": {"0": receipt, "7": receipt}})
+    assert len(read) == 2
+    growth = ranks(evidence, registry)[0].growth
+    assert growth is not None
+
+
+def test_of_a_run_that_was_given_up_nothing_is_gathered(
+    evidence: GatheredEvidence, registry: Registry
+) -> None:
+    send(evidence, 101)
+    evidence.windows["run-a", 0] = {}
+    evidence.give_up("run-a")
+    send(evidence, 102)
+    assert (evidence.runs(), evidence.windows) == ([], {})
+    evidence.forget("run-a")
+    send(evidence, 103)
+    assert evidence.runs() == ["run-a"]
 
 
 def test_an_answer_of_a_life_before_says_nothing_of_this_one(

@@ -86,12 +86,15 @@ def test_a_report_that_does_not_say_so_is_not_complete() -> None:
 
 
 def test_only_answers_to_this_question_are_read() -> None:
-    done = {"state": "done", "result": told(), "time_ns": 17}
+    done: dict[str, Any] = {"state": "done", "result": told(), "time_ns": 17}
     receipts = {"0": done, "1": done | {"state": "failed"}, "2": done | {"result": "text"}}
-    command = {"name": "explain_growth", "params": {}, "receipts": receipts}
-    assert list(growth_answers(command)) == [Answer(0, REPORT, False, False)]
+    command: dict[str, Any] = {"name": "explain_growth", "params": {}, "receipts": receipts}
+    command["id"] = "c1"
+    answer = Answer(0, ("c1", 17), 17, done["result"], False, False)
+    assert list(growth_answers(command)) == [answer]
+    assert answer.report() == REPORT
     of_host = growth_answers(command | {"params": {"host": True}})
-    assert list(of_host) == [Answer(0, REPORT, True, False)]
+    assert list(of_host) == [answer._replace(is_of_host=True)]
     within_step = growth_answers(command | {"params": {"above_bytes": 5}})
-    assert list(within_step) == [Answer(0, REPORT, False, True)]
+    assert list(within_step) == [answer._replace(is_within_step=True)]
     assert list(growth_answers(command | {"name": "stats"})) == []

@@ -174,6 +174,7 @@ async def test_a_judge_that_hangs_keeps_nobody_waiting(rig: JudgeRig) -> None:
     rig.steps(0, 3)
     await rig.turn()
     assert len(rig.judged) == 1
+    assert rig.evidence.run(RUN) is None, "what nobody takes out would pile up"
     rig.registry.end(0, rig.now_ns)
     await rig.turn()
     assert (await rig.stored())[0].state == "final"
