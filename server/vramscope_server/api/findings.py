@@ -83,7 +83,8 @@ async def unmute_finding(
     record = await _find(server, run, finding)
     if record.muted is not None and record.muted["until"] == "line":
         caller.require_run(None)
-    await server.board.mutes.unmute(record)
+    # What is muted for the run alone may be so beside its line.
+    await server.board.mutes.unmute(record, in_all_runs=caller.run_id is None)
     return await _told(server, request, caller, record, "unmute_finding", {})
 
 

@@ -84,16 +84,19 @@ class Mutes:
         record.muted = muted
         return muted
 
-    async def unmute(self, record: FindingRecord) -> None:
+    async def unmute(self, record: FindingRecord, *, in_all_runs: bool = True) -> None:
         """Hear of it again; a line in every run of the name.
+
+        Args:
+            record: which finding.
+            in_all_runs: False leaves a rule about its line as it is: other runs have it too.
 
         Raises:
             VramscopeError: ``internal``: it could not be stored.
         """
         line = self._line(record)
-
         await self._store.write(lambda c: findings.set_muted(c, record.id, None))
-        if line in self._lines:
+        if in_all_runs and line in self._lines:
             await self._store.write(lambda c: finding_mutes.delete(c, line))
             del self._lines[line]
         self._runs.pop((record.run_id, record.kind, record.subject), None)
