@@ -70,9 +70,11 @@ def _parser() -> OneLineParser:
 
 def _answer(options: argparse.Namespace) -> dict[str, Any]:
     source: str = options.source
-    if source == _STDIN or os.path.exists(source):
+    is_path = _FILE.search(source) is not None
+    # A folder may well be called as a run is: results lie in it.
+    if source == _STDIN or (os.path.exists(source) and (is_path or not os.path.isdir(source))):
         return _of_file(source, options.device)
-    if _FILE.search(source):
+    if is_path:
         raise Problem(f"{source}: expected a run or a file, got neither: there is no such file")
     return _of_run(ApiClient.from_options(options), source)
 

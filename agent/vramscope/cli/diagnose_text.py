@@ -19,7 +19,12 @@ _INDENT: Final = 10
 def diagnose_text(answer: dict[str, Any]) -> str:
     """A line on what was judged, then each finding with its lines and what would help."""
     parts = [_head(answer), *map(_finding, answer["findings"])]
-    return "\n\n".join(parts)
+    return _printable("\n\n".join(parts))
+
+
+def _printable(text: str) -> str:
+    """Names of files, threads and tensors are a job's own words: they must not steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def _head(answer: dict[str, Any]) -> str:

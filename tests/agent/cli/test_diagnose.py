@@ -100,3 +100,15 @@ def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", "train", "--fail-on", "doom"]) == 2
     assert main(["diagnose"]) == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_a_folder_with_the_name_of_a_run_is_not_in_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with api() as fake:
+        assert main(["diagnose", "train", "--url", fake.url]) == 0
+    assert "nothing found" in capsys.readouterr().out
+    assert main(["diagnose", "./train"]) == 2
+    assert "got a directory" in capsys.readouterr().err

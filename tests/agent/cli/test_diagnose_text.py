@@ -97,3 +97,10 @@ def test_only_what_is_to_be_copied_is_wider_than_a_terminal() -> None:
 def test_what_an_older_server_does_not_say_is_left_out() -> None:
     bare = {"kind": "oom", "severity": "warning", "summary": "Something is wrong."}
     assert text(bare) == "a.json · report · 1 warning\n\nWARNING   Something is wrong."
+
+
+def test_what_a_job_calls_itself_does_not_steer_the_terminal() -> None:
+    culprit = {"file": "a\x1b]0;b\x07.py", "line": 5, "function": "f\x9b2J"}
+    told = text(FINDING | {"summary": "It\x1b[31m grows.\r", "culprits": [culprit]})
+    assert all(c.isprintable() or c == "\n" for c in told)
+    assert "a?]0;b?.py:5" in told
