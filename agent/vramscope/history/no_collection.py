@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Final
+
+_keeping: Final[set[object]] = set()
+"""One for each thread inside, where it was the job's wish to collect."""
 
 
 @contextmanager
@@ -12,12 +17,28 @@ def no_collection() -> Generator[None]:
     """Keep Python from looking for garbage among what is being made.
 
     With so many new objects it would go through all of the job's, which may take longer than what
-    is made; and it would free what is to be seen.
+    is made; and it would free what is to be seen. Several threads may be inside.
     """
-    was_on = gc.isenabled()
+    mine = object()
+    # Off, and not by us, is off by the job: then it stays so.
+    was_on = gc.isenabled() or bool(_keeping)
     try:
+        if was_on:
+            _keeping.add(mine)
         gc.disable()  # inside: Ctrl-C may come right after it
         yield
     finally:
-        if was_on:
+        _keeping.discard(mine)
+        if was_on and not _keeping:
             gc.enable()
+
+
+def _after_fork_in_child() -> None:
+    """The threads that were inside are not here to let it collect again."""
+    if _keeping:
+        _keeping.clear()
+        gc.enable()
+
+
+# Once per process: Python cannot take it back.
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -28,3 +30,36 @@ def test_nothing_is_collected_inside_and_all_is_as_before_then() -> None:
     with no_collection():
         assert not gc.isenabled()
     assert not gc.isenabled()
+
+
+def test_a_thread_that_leaves_first_lets_the_other_finish() -> None:
+    gc.enable()
+    with no_collection():
+        with no_collection():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_a_child_forked_meanwhile_collects_its_garbage() -> None:
+    """A worker of a ``DataLoader``: the thread that would let it collect again is not in there."""
+    is_inside, leave = threading.Event(), threading.Event()
+
+    def keep() -> None:
+        with no_collection():
+            is_inside.set()
+            leave.wait(30)
+
+    gc.enable()
+    thread = threading.Thread(target=keep)
+    thread.start()
+    try:
+        assert is_inside.wait(30)
+        pid = os.fork()
+        if not pid:
+            os._exit(0 if gc.isenabled() else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+    finally:
+        leave.set()
+        thread.join()
+    assert gc.isenabled()
