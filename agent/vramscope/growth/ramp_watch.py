@@ -7,20 +7,20 @@ long as it takes, so that nothing changes under its eyes.
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from vramscope.devices.caching_allocator import current_bytes
 from vramscope.growth.idle_tensors import IdleGroup
 from vramscope.growth.report import growth_report, idle_report
+from vramscope.history.no_collection import no_collection
 from vramscope.holders.clusters import Way, clusters
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.graph_holders import graph_holders
 from vramscope.holders.holder import HolderFound, SourceLine
 from vramscope.holders.live_tensors import Storage, TensorClasses, looking, words_of
+from vramscope.holders.others_wait import others_wait
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import named_within, ways_within
 from vramscope.holders.storing_line import find_storing_lines
@@ -110,7 +110,7 @@ class RampWatch:
     def _answer(self, allocated_bytes: int) -> Receipt:
         limit_s = min(self._params.max_ms / 1e3, MOST_S)
         start_ns = time.perf_counter_ns()
-        with _others_wait():
+        with no_collection(), others_wait():
             groups = held_now(self._device.storage, limit_s, self._notes)
         self._spent_ns = time.perf_counter_ns() - start_ns
         self._add_cost_ns(self._spent_ns)
@@ -210,14 +210,3 @@ def _groups(reach: Reach, sizes: Mapping[int, int]) -> list[IdleGroup]:
         held_bytes = sum(sizes[number] for number in members)
         groups.append(IdleGroup(held_bytes, len(members), words, named_within(reach, cluster), ""))
     return sorted(groups, key=lambda group: -group.bytes)
-
-
-@contextmanager
-def _others_wait() -> Generator[None]:
-    """Keep the GIL: the job would change what is being looked at."""
-    before_s = sys.getswitchinterval()
-    try:
-        sys.setswitchinterval(10.0)
-        yield
-    finally:
-        sys.setswitchinterval(before_s)

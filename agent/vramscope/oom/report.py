@@ -6,12 +6,14 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import msgspec
 
 from vramscope.guard import guarded
 from vramscope.holders.live_tensors import looking
+from vramscope.holders.others_wait import others_wait
 from vramscope.identity.identity import Identity
 from vramscope.memory_map.owners import Owners as OwnersLike
 from vramscope.oom.block_sums import free_blocks, live_by_size, live_by_stack
@@ -113,7 +115,7 @@ class ReportMaker:
             report["allowed_bytes"] = readings.limit_bytes(moment.device)
         with _part(report, "counters"):
             report["counters"] = readings.counters(moment.device)
-        with _part(report, "threads"):
+        with _part(report, "threads"), _beside(moment):
             _add_threads(report, moment)
         return report
 
@@ -144,9 +146,9 @@ class ReportMaker:
             self._add_blocks(report, moment, start_s + _SHARE_OF_STACKS * time_s)
         storage = sources.readings.storage(moment.device)
         owners: OwnersLike | None = None
-        with _part(report, "categories"):
+        with _part(report, "categories"), _beside(moment):
             owners = self._add_categories(report, storage)
-        with _part(report, "largest tensors"):
+        with _part(report, "largest tensors"), _beside(moment):
             # Where the processors are busy, everything takes longer by so much.
             stretch = (time.perf_counter() - start_s) / max(time.thread_time() - start_cpu_s, 1e-3)
             deadline_s += time_s * (min(max(stretch, 1.0), MOST_STRETCH) - 1.0)
@@ -221,6 +223,11 @@ class _Part(guarded):
         if isinstance(error, Exception):
             self._report["notes"].append(f"{self._name} missing: {type(error).__name__}")
         return super().__exit__(error_type, error, traceback)
+
+
+def _beside(moment: Moment) -> AbstractContextManager[None]:
+    """What is looked at beside the job, from a thread of the agent, must not change meanwhile."""
+    return others_wait() if moment.thread_number is None else nullcontext()
 
 
 def _add_threads(report: Report, moment: Moment) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 from tests.support.fake_device import FakeDevice
 from tests.support.fake_torch import nested_stats
 from tests.support.made_segments import MIB, segment
+from vramscope.holders.others_wait import HOLD_S
 from vramscope.oom import report as report_module
 from vramscope.oom.moment import Moment
 from vramscope.oom.report import FORMAT, Report, ReportMaker, Sources, encoded
@@ -123,3 +125,22 @@ def test_a_file_name_that_is_no_text_does_not_cost_the_report(sources: Make) -> 
     made = ReportMaker(sources()).begin(moment())
     made["threads"][0]["frames"][0]["file"] = "caf\udce9.py"
     assert json.loads(encoded(made))["threads"][0]["frames"][0]["file"] == "caf\udce9.py"
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_the_job_waits_for_a_look_from_another_thread(
+    sources: Make, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    """Or all that it drops meanwhile would stay until the look is over, where memory is short."""
+    seen: list[float] = []
+
+    def look(*arguments: Any, **options: Any) -> Any:
+        seen.append(sys.getswitchinterval())
+        return SimpleNamespace(rows=[], garbage_bytes=None, is_complete=True)
+
+    monkeypatch.setattr(report_module, "largest_tensors", look)
+    before_s = sys.getswitchinterval()
+    of = Moment(12, "asked", thread_number=None) if is_asked else moment()
+    whole(ReportMaker(sources()), of)
+    assert seen == [pytest.approx(HOLD_S if is_asked else before_s)]
+    assert sys.getswitchinterval() == before_s
