@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
+from vramscope.history.no_collection import no_collection
 from vramscope.holders.code_owner import Owner, owner_of
 
 _OPTIMIZED: Final = 0x1
@@ -29,8 +30,10 @@ _IS_PLAIN: Final = sys.implementation.name == "cpython" and not hasattr(sys, "ge
 
 def live_frames() -> list[FrameType]:
     """Frames of all threads that are running, the outermost of each thread first, without ours."""
-    # The only way to see other threads' frames, and documented in spite of its name.
-    tops = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    # Up to Python 3.11.4 a collection in there may wait for itself (gh-106883).
+    with no_collection():
+        # The only way to see other threads' frames, and documented in spite of its name.
+        tops = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
     # This very frame must not be in a variable of its own, nor be left in that dictionary: a
     # cycle, in which all frames of the job below it would stay until a garbage collection.
     tops[threading.get_ident()] = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
@@ -88,7 +91,9 @@ def _variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
 
 def _may_ask(frame: FrameType) -> bool:
     """Whether the dictionary of a frame is nobody's but the frame's. Python 3.10 and 3.11."""
-    if not _IS_PLAIN:
+    if not _IS_PLAIN or frame.f_trace is not None:
+        # A tracer of another thread may be told of it at this moment. What it was told of is put
+        # back afterwards, from a dictionary that it would find emptied.
         return False
     address = _snapshot_address(frame)
     if address is None:

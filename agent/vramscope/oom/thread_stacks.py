@@ -8,6 +8,7 @@ import threading
 from types import FrameType
 from typing import Any, Final
 
+from vramscope.history.no_collection import no_collection
 from vramscope.holders.code_owner import Owner, owner_of
 
 MAX_THREADS: Final = 128
@@ -28,8 +29,10 @@ def thread_stacks(raised_in: int | None) -> list[dict[str, Any]]:
         raised_in: the thread that ran out of memory, by its number.
     """
     threads = {thread.ident: thread for thread in threading.enumerate()}
-    # The only way to see other threads' frames, and documented in spite of its name.
-    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    # Up to Python 3.11.4 a collection in there may wait for itself (gh-106883).
+    with no_collection():
+        # The only way to see other threads' frames, and documented in spite of its name.
+        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
     try:
         order = sorted(frames, key=lambda ident: (ident != raised_in, ident not in threads, ident))
         return [

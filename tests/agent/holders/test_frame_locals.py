@@ -132,3 +132,72 @@ def test_no_cycle_of_frames_is_left() -> None:
         assert job()() is None
     finally:
         gc.enable()
+
+
+def test_a_debugger_that_comes_later_finds_all_variables() -> None:
+    """What a tracer is told of is put back afterwards: it must not be what we have emptied."""
+
+    def tracer(frame: FrameType, what: str, argument: Any) -> Any:
+        return tracer
+
+    def job() -> list[int]:
+        kept = [1]
+        here = frame_here()
+        assert (locals_of(here) or {})["kept"] is kept
+        here.f_trace = tracer
+        sys.settrace(tracer)
+        after = 2
+        sys.settrace(None)
+        return [*kept, after]
+
+    before = sys.gettrace()
+    try:
+        assert job() == [1, 2]
+    finally:
+        sys.settrace(before)
+
+
+def test_variables_that_a_debugger_of_another_thread_looks_at_stay() -> None:
+    is_held, go_on = threading.Event(), threading.Event()
+    frames: list[FrameType] = []
+    values: list[Any] = []
+
+    def tracer(frame: FrameType, what: str, argument: Any) -> Any:
+        if frame.f_code.co_name == "traced" and frame.f_locals.get("is_set"):
+            frames.append(frame)
+            is_held.set()
+            go_on.wait(30)
+        return tracer if frame.f_code.co_name == "traced" else None
+
+    def traced() -> None:
+        value = [1]
+        is_set = True
+        values.append((value, is_set))
+
+    def run() -> None:
+        sys.settrace(tracer)
+        traced()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert is_held.wait(30)
+        locals_of(frames[0])
+    finally:
+        go_on.set()
+        thread.join()
+    assert values == [([1], True)]
+
+
+def test_no_collection_can_come_while_frames_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    listed = sys._current_frames
+
+    def list_frames() -> dict[int, FrameType]:
+        seen.append(gc.isenabled())
+        return listed()
+
+    monkeypatch.setattr(sys, "_current_frames", list_frames)
+    live_frames()
+    assert seen == [False]
+    assert gc.isenabled()

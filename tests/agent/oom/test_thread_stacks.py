@@ -6,6 +6,8 @@ import threading
 import weakref
 from typing import Any
 
+import pytest
+
 from vramscope.oom.thread_stacks import (
     MAX_FRAMES,
     MAX_THREADS,
@@ -109,3 +111,17 @@ def test_an_exception_has_the_lines_that_it_came_through() -> None:
     assert [line["function"] for line in found[0]] == ["fail", sys._getframe().f_code.co_name]
     assert len(found[1]) == MAX_FRAMES
     assert found[1][0]["line"] > found[1][1]["line"]
+
+
+def test_no_collection_can_come_while_frames_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    listed = sys._current_frames
+
+    def list_frames() -> Any:
+        seen.append(gc.isenabled())
+        return listed()
+
+    monkeypatch.setattr(sys, "_current_frames", list_frames)
+    thread_stacks(None)
+    assert seen == [False]
+    assert gc.isenabled()
