@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final, cast
 
 PLAIN_DICT: Final[Any] = dict
 """Its methods, called on an instance of a class that has others of these names."""
 
+_PLACES: Final = frozenset({GetSetDescriptorType, MemberDescriptorType})
 _DEMO: Final = "vramscope.demo."
 
 
@@ -22,11 +24,16 @@ def class_name(value: object) -> str:
 
 def attributes_of(value: object) -> dict[str, Any]:
     """The dictionary of an object's attributes, an empty one if it has none."""
-    try:
-        attributes: Any = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return cast("dict[str, Any]", attributes) if type(attributes) is dict else {}
+    for kind in type(value).__mro__:
+        place: Any = kind.__dict__.get("__dict__")
+        # A class may have a property of this name, which is code of the job.
+        if type(place) in _PLACES:
+            try:
+                attributes: Any = place.__get__(value)
+            except AttributeError:
+                return {}
+            return cast("dict[str, Any]", attributes) if type(attributes) is dict else {}
+    return {}
 
 
 class OwnClasses:

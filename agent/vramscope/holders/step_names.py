@@ -137,7 +137,9 @@ def _key(key: Any) -> str:
 def _index_words(kind: Any, parent: Any, child: Any) -> str:
     fields = kind.__dict__.get("_fields", ())
     names = fields if class_of(fields) is tuple else ()
-    for number, value in enumerate(islice(tuple(parent), _MAX_LOOKED_AT)):
+    # A class derived from them may give other members, or make them only then.
+    base: Any = list if issubclass(kind, list) else tuple
+    for number, value in enumerate(islice(list(base.__iter__(parent)), _MAX_LOOKED_AT)):
         if value is child:
             if len(names) > number:
                 return f".{names[number]}"

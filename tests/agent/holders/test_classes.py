@@ -55,3 +55,12 @@ def test_objects_of_the_agent_are_known_by_their_classes() -> None:
     assert not own.has(weakref.proxy(own))
     demo = type("Model", (), {"__module__": "vramscope.demo.train"})
     assert not own.has(demo())
+
+
+def test_a_property_in_place_of_the_dictionary_is_not_asked() -> None:
+    class Proxy(Something):
+        @property
+        def __dict__(self) -> Any:  # type: ignore[override]  # as proxies of web frameworks have it
+            raise RuntimeError("outside of a request")
+
+    assert attributes_of(Proxy()) in ({}, {"value": 1})

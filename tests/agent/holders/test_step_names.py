@@ -112,3 +112,18 @@ def test_attributes_and_cells() -> None:
     assert keeps.__closure__ is not None
     assert closure_name(keeps, keeps.__closure__[0]) == "seen"
     assert closure_name(keeps, object()) == ""
+
+
+def test_a_list_that_makes_its_members_when_asked_is_not_asked() -> None:
+    class Lazy(list[Any]):
+        def __iter__(self) -> Any:
+            raise RuntimeError("loads a shard")
+
+    class LazyPair(tuple[Any, ...]):
+        __slots__ = ()
+
+        def __iter__(self) -> Any:
+            raise RuntimeError("loads a shard")
+
+    assert step_words(Lazy([0, THING]), THING) == "[1]"
+    assert step_words(LazyPair((THING,)), THING) == "[0]"
