@@ -74,6 +74,8 @@ class GroupHolders:
         self.idle: list[IdleGroup] = []
         """Live tensors that no step works with."""
         self.notes: list[str] = []
+        self.saw_all = False
+        """Whether all of Python was looked through for what no name leads to."""
         self.objects = 0
         """How many objects were looked at."""
 
@@ -170,6 +172,9 @@ class GroupHolders:
         """Look for the missing samples among all objects, and at who refers to them."""
         group_of = {address: at for at, each in enumerate(held) for address in each.missing}
         at_address = tensors_at(set(group_of), self._storage, self._box)
+        self.saw_all = len(at_address) == len(group_of) or not self._box.is_over
+        if not self.saw_all:
+            self.notes.append("not every object of Python could be looked at in time")
         tensors: list[Any] = []
         samples: list[tuple[int, int, int]] = []
         for at, each in enumerate(held):

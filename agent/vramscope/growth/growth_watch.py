@@ -86,8 +86,14 @@ class GrowthWatch:
         recording.start(issued_by)
         max_steps = max(params.max_steps, params.every * (params.looks + 1))
         self._pace = LookPace(params.every, max_steps, time.perf_counter_ns())
-        with no_collection():
-            self._looks = Looks(device.segments(), params.looks)
+        is_begun = False
+        try:
+            with no_collection():
+                self._looks = Looks(device.segments(), params.looks)
+            is_begun = True
+        finally:
+            if not is_begun:  # nobody would ever end it
+                self._stop()
 
     @property
     def progress(self) -> str:
@@ -185,7 +191,7 @@ class GrowthWatch:
         before = self._first_search
         graphs = [] if before is None else search.graphs.grown_since(before.graphs)
         for each in held:
-            name_missing(each, graphs, self._shared.addresses, was_searched=upwards)
+            name_missing(each, graphs, self._shared.addresses, was_searched=search.saw_all)
         self._notes += search.notes
         self._idle = search.idle
         self._stop()

@@ -6,9 +6,12 @@ import gc
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from vramscope.holders.time_box import TimeBox
+
+_CHUNK: Final = 50_000
+"""Objects that are looked at at once: a job may have tens of millions."""
 
 Storage: TypeAlias = Callable[[Any], "tuple[int, int] | None"]
 """Address and size of a tensor's storage on the device, ``None`` if it is not there."""
@@ -117,19 +120,20 @@ def tensors_at(addresses: set[int], storage: Storage, box: TimeBox) -> dict[int,
     Args:
         addresses: of storages.
         storage: finds a tensor's storage on the device.
-        box: older objects are not looked at after it.
+        box: further objects are not looked at after it.
     """
     classes = TensorClasses()
     found: dict[int, Any] = {}
     for age in (0, 1, 2):
-        if len(found) == len(addresses) or box.is_over:
-            break
         objects = gc.get_objects(generation=age)
         try:
-            for tensor in _plain_tensors(objects, classes):
-                place = storage(tensor)
-                if place is not None and place[0] in addresses:
-                    found.setdefault(place[0], tensor)
+            for start in range(0, len(objects), _CHUNK):
+                if len(found) == len(addresses) or box.is_over:
+                    return found
+                for tensor in _plain_tensors(objects[start : start + _CHUNK], classes):
+                    place = storage(tensor)
+                    if place is not None and place[0] in addresses:
+                        found.setdefault(place[0], tensor)
         finally:
             objects.clear()
     return found

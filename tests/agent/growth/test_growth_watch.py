@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.growth_rig import GrowthRig, without_waiting
 from vramscope.growth import growth_watch
-from vramscope_protocol.commands import Receipt
+from vramscope_protocol.commands import ExplainGrowthParams, Receipt
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.torch
 
@@ -191,3 +191,26 @@ def test_nothing_is_collected_while_it_is_looked_for(
             assert gc.isenabled()
     """)
     assert was_on == [False]
+
+
+def test_one_that_cannot_begin_leaves_no_recording_on() -> None:
+    ended: list[str] = []
+
+    class Recording:
+        def start(self, issued_by: str) -> None:
+            ended.append(issued_by)
+
+        def stop(self) -> None:
+            ended.append("stopped")
+
+    class Device:
+        def segments(self) -> Any:
+            raise RuntimeError("no segments")
+
+    device: Any = Device()
+    recording: Any = Recording()
+    before = torch.storage.TypedStorage._share_cuda_
+    with pytest.raises(RuntimeError, match="no segments"):
+        growth_watch.GrowthWatch(device, recording, ExplainGrowthParams(), "c1", lambda ns: None)
+    assert ended == ["c1", "stopped"]
+    assert torch.storage.TypedStorage._share_cuda_ is before

@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from vramscope.holders import live_tensors  # noqa: E402
 from vramscope.holders.live_tensors import (  # noqa: E402
     TensorClasses,
     all_tensors,
@@ -84,3 +85,17 @@ def test_words() -> None:
     tensors = [torch.ones(1), torch.ones(2), torch.ones(2)]
     assert words_of(tensors) == ["float32[2]", "float32[1]"]
     assert words_of(tensors, 1) == ["float32[2]"]
+
+
+def test_the_search_by_address_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_tensors, "_CHUNK", 10)
+    looked: list[int] = []
+
+    class Box(TimeBox):
+        @property
+        def is_over(self) -> bool:
+            looked.append(1)
+            return len(looked) > 3
+
+    assert tensors_at({-1}, lambda tensor: None, Box(1.0)) == {}
+    assert len(looked) == 4
