@@ -47,11 +47,20 @@ def _keeps_an_argument(tree: ast.Module, stored: SourceLine) -> bool:
     names = {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
     names -= {"self", "cls"}
     return any(
-        isinstance(node, ast.Name) and node.id in names
+        _uses(statement, names)
         for statement, _ in statements_within(function)
-        if statement.lineno == stored.line
-        for node in ast.walk(statement)
+        # Of ``if first: kept.append(y)`` only what is in it.
+        if statement.lineno == stored.line and not hasattr(statement, "body")
     )
+
+
+def _uses(node: ast.AST, names: set[str]) -> bool:
+    """Whether what was given is in it itself; ``model(x)`` makes something else of it."""
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+        return False
+    return any(_uses(child, names) for child in ast.iter_child_nodes(node))
 
 
 def _calls(statement: ast.stmt) -> Iterator[ast.Call]:

@@ -83,6 +83,20 @@ class GrowthVerdict:
         return self.culprits[0].held_by if self.culprits else ()
 
     @property
+    def held_share(self) -> float:
+        """What the first holder has of it: not what others have whose storing lines are known."""
+        first = main_holder(self.groups[0]) if self.groups else None
+        if first is None or first.stored_at is None or not self.bytes:
+            return 1.0
+        others = sum(
+            growth_bytes(group)
+            for group in self.groups[1:]
+            if (holder := main_holder(group)) is not None
+            and holder.stored_at not in (None, first.stored_at)
+        )
+        return 1 - others / self.bytes
+
+    @property
     def place(self) -> str:
         """``train.py:56``; empty where no line is known."""
         if not self.culprits or not self.culprits[0].file:

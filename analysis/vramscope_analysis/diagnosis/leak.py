@@ -27,6 +27,8 @@ _NEAR_S: Final = 3600.0
 _MUCH: Final = 0.25
 """Share of what the process may have that has to be gone before a mere suspicion is a warning."""
 
+_NEARLY_ALL: Final = 0.85
+
 
 def leak(rank: RankEvidence) -> list[Finding]:
     """Judge whether a rank leaks.
@@ -102,7 +104,7 @@ def _confirmed(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) -
         evidence,
         _confidence(verdict),
         culprits=_culprits(verdict, growth),
-        remedies=remedies_of(verdict, int(growth.grown_bytes)),
+        remedies=remedies_of(verdict, int(growth.grown_bytes * verdict.held_share)),
         detail=_detail(growth, verdict),
         subject=verdict.place or holder_name(verdict.held_by),
         since_step=growth.since_step,
@@ -112,7 +114,8 @@ def _confirmed(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) -
 def _sentence(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) -> str:
     pace = pace_text(growth, reading.staircase)
     name = holder_name(verdict.held_by)
-    place = f" at {verdict.place}" if verdict.place else ""
+    mostly = " mostly" if verdict.held_share < _NEARLY_ALL else ""
+    place = f"{mostly} at {verdict.place}" if verdict.place else ""
     if verdict.is_buffer_by_name and reading.forecast is None:
         return fitting(
             f"{name} fills up by {pace}{place}. Not yet clear whether it has a bound.",

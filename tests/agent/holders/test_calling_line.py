@@ -25,6 +25,14 @@ def twice():
     metric = Metric()
     metric.update(1)
     metric.update(2)
+class Evaluator:
+    def run(self, model, epoch, x):
+        y = model(x)
+        if epoch % 2: self.preds.append(y)
+        self.preds.append(model(x).detach())
+def both():
+    evaluator = Evaluator()
+    evaluator.run(1, 2, 3)
 """
 
 
@@ -44,6 +52,12 @@ def test_the_call_that_gives(file: str) -> None:
 def test_a_method_that_makes_what_it_keeps_is_itself_the_place(file: str) -> None:
     stored = SourceLine(file, 6, "evaluate")
     assert calling_line(stored, StoreTarget(file, "metric", first_line=11)) is None
+
+
+@pytest.mark.parametrize("line", [19, 20])
+def test_what_a_model_makes_of_what_was_given_is_made_there(file: str, line: int) -> None:
+    caller = StoreTarget(file, "evaluator", first_line=23)
+    assert calling_line(SourceLine(file, line, "run"), caller) is None
 
 
 def test_several_calls_or_none(file: str) -> None:

@@ -37,3 +37,18 @@ def test_a_list_that_is_filled_anew_in_each_epoch_is_no_growth_that_goes_on(epoc
     # Above what there has been, it goes on.
     rank = rank_of(BASE + np.where(at < epoch, at // 4, at % epoch) * MIB)
     assert continues(floors_of(rank.steps), looks, live) is not None
+
+
+@pytest.mark.parametrize("every", [1, 20])
+def test_what_is_full_is_told_no_longer_than_it_took_twice_to_rise(every: int) -> None:
+    filled = BASE + np.minimum(steps_of(1000), 700) // every * every * MIB // 16
+    looks = (241, 251, 261, 281)
+    floors = floors_of(rank_of(filled).steps)
+    live = [int(floors.allocated[floors.step == step][0]) for step in looks]
+    told = [
+        rows
+        for rows in range(300, 1000)
+        if continues(floors_of(rank_of(filled[:rows]).steps), looks, live) is not None
+    ]
+    assert 690 <= max(told) <= 700 + max(30, 2 * every + 5)
+    assert set(told) >= set(range(310, 700))

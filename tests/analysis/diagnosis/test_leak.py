@@ -62,6 +62,19 @@ def test_a_line_and_a_holder_confirm_it() -> None:
     assert finding.confidence == 0.95
 
 
+def test_of_two_holders_each_has_its_part() -> None:
+    """What is freed by the first is not what the second keeps."""
+    first = held_by("global", "kept", "list of 40", stored_at=Frame("/job/train.py", 56))
+    other = held_by("attribute", "Log.grads", "list of 40", stored_at=Frame("/job/train.py", 57))
+    groups = (group_of(first), group_of(other, line=57, pace=2 * MIB))
+    finding = one(replace(leaking(MIB), growth=report_of(*groups)))
+    assert finding.summary == "Leaking 1.0 MiB per step mostly at train.py:56, held by kept."
+    assert finding.remedies[0].predicted_bytes == pytest.approx(348 * MIB * 2 / 3, rel=0.01)
+    assert [culprit.line for culprit in finding.culprits] == [56, 57]
+    alone = one(replace(leaking(MIB), growth=report_of(group_of(first))))
+    assert alone.remedies[0].predicted_bytes == 348 * MIB
+
+
 def test_with_the_end_in_sight_it_is_critical() -> None:
     report = report_of(group_of(LIST))
     finding = one(replace(leaking(MIB), growth=report, total_bytes=2 * GIB))
