@@ -82,9 +82,14 @@ class FindingsBoard:
         for record in sorted(records, key=lambda record: record.opened_ns):
             if record.id in known or (record.resolved_ns is None and self._shelf.is_full):
                 continue
+            twin = self._shelf.open(key_of(record)) if record.resolved_ns is None else None
+            if twin is not None and set(twin.ranks).isdisjoint(record.ranks) and twin.ranks:
+                continue  # of ranks that another server has
             self.mutes.learn(record)
             record.seen_ns = self._clock_ns()
             self._shelf.put(record)
+            if twin is not None:  # two servers opened it: nobody would ever end the other one
+                self.resolve(twin, record.seen_ns)
 
     def is_open(self, run_id: str, rank: int | None, kind: str, subject: str = "") -> bool:
         """Whether such a finding holds."""

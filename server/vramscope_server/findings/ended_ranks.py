@@ -45,9 +45,12 @@ class EndedRanks:
         """
         for run_id in self._board.runs():
             run = self._registry.run(run_id)
-            ends = {} if run is None else _ends(run)
-            # Of a run that is forgotten nothing is known.
-            if run is None or not ends:
+            if run is None:  # it is forgotten here: what held in it is taken up when it comes again
+                for record in self._board.open_of(run_id):
+                    self._board.forget(record)
+                continue
+            ends = _ends(run)
+            if not ends:
                 continue
             due = [each for each in self._board.open_of(run_id) if _is_over(each, run, ends)]
             ready = [each for each in due if not _is_any_awaited(each, ends, is_awaited)]

@@ -299,6 +299,22 @@ async def test_a_finding_that_another_server_goes_on_with_is_forgotten(bench: Be
 
 
 @on_a_bench
+async def test_one_that_two_servers_opened_goes_on_as_the_newer(bench: Bench) -> None:
+    bench.judged(LEAK)
+    (record,) = await bench.stored()
+    bench.board = bench.new_board()
+    twin = replace(record, id="twin", opened_ns=record.opened_ns + 1)
+    bench.board.adopt([record, twin])
+    assert [one.id for one in bench.open_ones()] == ["twin"]
+    assert {one.id: one.state for one in await bench.stored()}[record.id] == "resolved"
+    bench.board = bench.new_board()
+    here = replace(twin, id="here", data=twin.data | {"ranks": [0, 1]})
+    bench.board.adopt([here])
+    bench.board.adopt([replace(here, id="there", data=twin.data | {"ranks": [4, 5]})])
+    assert [one.id for one in bench.open_ones()] == ["here"], "those are of other ranks"
+
+
+@on_a_bench
 async def test_who_found_it_is_known_after_a_restart(bench: Bench) -> None:
     bench.judged(LEAK)
     stored = await bench.stored()

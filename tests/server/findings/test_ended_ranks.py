@@ -85,3 +85,4 @@ async def test_of_a_run_that_is_not_known_nothing_is_known(rig: JudgeRig) -> Non
     rig.registry.is_known = False
     await rig.ended.look(never)
     assert states(rig) == {0: "open"}
+    assert rig.board.runs() == [], "it would take the place of others for ever"
