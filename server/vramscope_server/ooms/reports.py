@@ -15,6 +15,8 @@ from sqlalchemy import Connection
 
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.oom import diagnose_oom
+from vramscope_analysis.evidence.entry_values import texts_in
+from vramscope_analysis.evidence.oom_plain import plain_report
 from vramscope_analysis.evidence.oom_reading import oom_report_of
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_protocol.errors import NOT_FOUND, VramscopeError
@@ -153,7 +155,7 @@ class OomReports:
 
         def make() -> Shown:
             finding = judge(row, data)
-            report = read_json(data)
+            report = _shown(read_json(data))
             report["recovered_step"] = row["recovered_step"]
             report["message"] = row["message"]
             return {
@@ -313,6 +315,13 @@ def _report(row: dict[str, Any], data: bytes) -> OomReport:
         message=row["message"] or report.message,
         recovered_step=row["recovered_step"],
     )
+
+
+def _shown(report: dict[str, Any]) -> dict[str, Any]:
+    """A report whose entries have the types that a reader expects, whoever wrote it."""
+    read = plain_report(oom_report_of(report))
+    notes = texts_in(report, "notes")
+    return {name: read.get(name, told) for name, told in report.items()} | {"notes": notes}
 
 
 def _plain(finding: Finding) -> dict[str, Any]:

@@ -168,6 +168,27 @@ def test_names_that_are_no_text_are_given_out_all_the_same(server: ServerApp) ->
     assert server.get("/api/v1/ooms/o1")["report"]["largest"][0]["name"] == "caf?"
 
 
+def test_what_is_given_out_has_the_types_that_a_page_expects(server: ServerApp) -> None:
+    odd: dict[str, Any] = {
+        "threads": [7, {"name": 5}],
+        "by_stack": 5,
+        "counters": [],
+        "notes": {},
+        "more": 1 << 70,
+    }
+    with server.agent() as agent:
+        send(agent, **odd)
+    report = server.get("/api/v1/ooms/o1")["report"]
+    assert {name: report[name] for name in odd} == {
+        "threads": [{"name": "", "frames": []}],
+        "by_stack": [],
+        "counters": {},
+        "notes": [],
+        "more": 1 << 70,
+    }
+    assert "by_size" not in report, "it does not say so"
+
+
 def test_one_that_cannot_be_read_keeps_no_server_from_starting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
