@@ -137,11 +137,14 @@ class OomObserver:
         if lines is None:
             moment.thread_number = None
         with self._lock:
-            self._last_s = self._monotonic_s()
+            now_s = self._last_s = self._monotonic_s()
             self._has_news = True
-            moment.skipped = self._burst.take_skipped()
-        # Only counted: what there is to be seen has gone, and this is an agent's thread.
-        self._report(moment, "light" if source == "counter" else "full")
+            skipped = self._burst.take_skipped()
+            # Only counted: what there is to be seen has gone, and this is an agent's thread.
+            is_full = source != "counter" and self._burst.decide(now_s) == "full"
+            self._burst.take_skipped()  # itself: it may be the end, and is not skipped
+            moment.skipped = skipped
+        self._report(moment, "full" if is_full else "light")
 
     def asked(self, linked_to: str) -> str:
         """Report as if memory had run out, since it has for another rank. Agent thread.

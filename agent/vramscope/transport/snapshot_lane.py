@@ -32,7 +32,11 @@ _MOST_TIMES: Final = 4
 """A server may ask for a snapshot as often as this, all in all."""
 
 
-class Shipment(Struct):
+MAX_REPORTS: Final = 64
+"""Reports that wait at most; then the oldest go."""
+
+
+class Shipment(Struct, eq=False):
     """A snapshot or a report, ready to be sent."""
 
     begin: SnapshotBegin | OomBegin
@@ -73,6 +77,7 @@ class SnapshotLane:
         with self._lock:
             if type(shipment.begin) is OomBegin:
                 self._queue.insert(self._place_of_report(), shipment)
+                self._drop_reports()
             else:
                 self._queue.append(shipment)
             self._empty.clear()
@@ -140,6 +145,14 @@ class SnapshotLane:
             place += 1
         return min(place, len(self._queue))
 
+    def _drop_reports(self) -> None:
+        """A job may run out of memory every second for days while nobody takes its reports."""
+        begun = 1 if self._is_begun else 0
+        waiting = [each for each in list(self._queue)[begun:] if type(each.begin) is OomBegin]
+        for oldest in waiting[:-MAX_REPORTS]:
+            self._queue.remove(oldest)
+            self._leave(oldest, "too many wait")
+
     def _next_chunk(self, shipment: Shipment, max_message_bytes: int) -> Message | None:
         size_bytes = min(MAX_SNAPSHOT_CHUNK_BYTES, max_message_bytes - _FRAME_BYTES)
         if size_bytes < _MIN_CHUNK_BYTES or self._is_endless(shipment):
@@ -164,6 +177,9 @@ class SnapshotLane:
     def _end(self, reason: str) -> None:
         shipment = self._queue.popleft()
         self._is_begun = self._is_waiting = False
+        self._leave(shipment, reason)
+
+    def _leave(self, shipment: Shipment, reason: str) -> None:
         if shipment.over is not None:
             shipment.over(reason)
         else:

@@ -187,6 +187,17 @@ def test_what_pytorch_does_not_tell_is_written_down_too(rig: Rig) -> None:
     assert not by_counter["threads"][0]["raised"]
 
 
+def test_threads_that_fail_again_and_again_do_not_take_the_jobs_time(rig: Rig) -> None:
+    for _ in range(FULL_AT_FIRST + 20):
+        rig.clock.advance(1)
+        rig.observer.noticed("host", "DefaultCPUAllocator: can't allocate memory", LINES)
+    details = [report["detail"] for report in rig.on_disk()]
+    assert details == ["full"] * FULL_AT_FIRST + ["light"] * MAX_LIGHT
+    # The end is told in full in any case.
+    rig.observer.ended_by("DefaultCPUAllocator: can't allocate memory", LINES)
+    assert rig.on_disk()[-1]["detail"] == "full"
+
+
 def test_asked_for_it_is_no_time_out_of_memory(rig: Rig) -> None:
     identity = rig.observer.asked("r0")
     (report,) = rig.on_disk()

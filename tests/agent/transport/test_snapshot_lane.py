@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vramscope.transport.snapshot_lane import Shipment, SnapshotLane
+from vramscope.transport.snapshot_lane import MAX_REPORTS, Shipment, SnapshotLane
 from vramscope_protocol.codec import MAX_SNAPSHOT_CHUNK_BYTES
 from vramscope_protocol.messages import (
     Message,
@@ -233,3 +233,15 @@ def test_reports_alone_can_be_refused(lane: Lane) -> None:
     assert lane.ends == [("o1", "unknown there")]
     message = lane.next()
     assert isinstance(message, SnapshotBegin)
+
+
+def test_while_nobody_takes_them_reports_do_not_pile_up(lane: Lane) -> None:
+    lane.add("s1", b"abc")
+    assert isinstance(lane.next(), SnapshotBegin)
+    for number in range(MAX_REPORTS + 2):
+        lane.lane.add(report(f"o{number}", data=b"abc"))
+    assert lane.ends == [("o0", "too many wait"), ("o1", "too many wait")]
+    lane.ack("s1", 3)
+    message = lane.next()
+    assert isinstance(message, OomBegin)
+    assert message.id == "o2"
