@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from vramscope_analysis.diagnosis.continued_growth import continues
 from vramscope_analysis.diagnosis.floors import ALLOCATED, Floors, floors_of
 from vramscope_analysis.diagnosis.forecast import Forecast, forecast_of
+from vramscope_analysis.diagnosis.gone_since import without_gone
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict, verdict_of
 from vramscope_analysis.diagnosis.in_use import grown_category, use_of
 from vramscope_analysis.diagnosis.sawtooth import Sawtooth, sawtooth_of
@@ -88,16 +89,18 @@ def _read(rank: RankEvidence) -> GrowthReading:
     staircase = staircase_of(floors, rank.stretches)
     growth = staircase.growth if staircase is not None else growth_of(floors)
     found = None if report is None else _found(report)
-    if growth is None and report is not None and found is not None:
-        growth = continues(floors, report.steps, report.live_bytes_at_looks)
     sawtooth = sawtooth_of(floors, rank.samples)
+    if growth is not None and report is not None and sawtooth is None:
+        found = _found(without_gone(report, floors))
+    elif growth is None and report is not None and found is not None:
+        growth = continues(floors, report.steps, report.live_bytes_at_looks)
     if growth is None:
         return _without_growth(floors, sawtooth, found)
     is_asked = report is not None and _is_of(report, growth, found)
     verdict = found if is_asked else None
     cause, series = _cause(rank, floors, growth)
-    if verdict is not None and not verdict.is_one_tensor:
-        # Whoever looked at the blocks knows better than columns do.
+    if verdict is not None and not verdict.is_one_tensor and cause == "enlarged":
+        # Whoever looked at the blocks knows better than columns do how many there are.
         cause = "added"
     forecast = forecast_of(rank, growth, is_confirmed=verdict is not None)
     if forecast is not None and not forecast.is_worth_saying:

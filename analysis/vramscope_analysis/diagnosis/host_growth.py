@@ -231,7 +231,12 @@ def _device_words(rank: RankEvidence, rise: HostRise) -> str:
     floors = rank.samples.after(int(np.searchsorted(rank.samples.time_ns, rise.start_ns)))
     allocated = floors.numbers(_ALLOCATED)
     allocated = allocated[np.isfinite(allocated)]
-    if len(allocated) < 2 or allocated[-1] - allocated[0] >= 0.1 * rise.grown_bytes:
+    quarter = len(allocated) // 4
+    if quarter == 0:
+        return ""
+    # The newest alone may be of a job that has just let go of all.
+    grown = float(np.median(allocated[-quarter:]) - np.median(allocated[:quarter]))
+    if grown >= 0.1 * rise.grown_bytes:
         return ""
     return "The memory of the device does not grow with it. "
 

@@ -43,7 +43,9 @@ def leak(rank: RankEvidence) -> list[Finding]:
     verdict = reading.verdict
     if verdict is None:
         return [_suspected(reading, growth)] if reading.is_suspicious else []
-    if verdict.kind != "leak" or (verdict.is_one_tensor and not reading.is_suspicious):
+    if verdict.kind != "leak" or reading.cause == "in use":
+        return []  # a model that is enlarged is held by somebody, as it has to be
+    if verdict.is_one_tensor and not reading.is_suspicious:
         return []
     return [_confirmed(reading, growth, verdict)]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from tests.support.made_ranks import GIB, MIB, Column, made_rank, rows_of
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.host_growth import host_growth as of_run
@@ -38,6 +40,17 @@ def test_growth_that_nobody_has_explained_is_a_suspicion() -> None:
     assert "MiB per step." in finding.summary
     assert finding.detail == "The memory of the device does not grow with it. "
     assert "leak" not in str(finding)
+
+
+def test_a_job_that_has_let_go_of_all_at_its_end_did_grow_on_the_device() -> None:
+    device = [GIB + 20 * MIB * s for s in range(SECONDS - 1)] + [0]
+    rank = job(anonymous_bytes=RISING)
+    samples = replace(
+        rank.samples,
+        columns={**rank.samples.columns, "allocated_bytes.all.current": np.array(device)},
+    )
+    (finding,) = host_growth(replace(rank, samples=samples))
+    assert finding.detail == ""
 
 
 def test_with_the_line_that_keeps_it_it_is_confirmed() -> None:

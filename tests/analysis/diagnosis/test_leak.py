@@ -169,3 +169,27 @@ def test_at_no_moment_a_job_that_is_well_is_said_to_leak(name: str, seed: int) -
 def test_a_leak_is_found_in_time_and_not_let_go_of(slope: int, within: int) -> None:
     rank = leaking(slope, onset=50, steps=500)
     assert all(leak(at(rank, rows)) for rows in range(50 + within, 500, 7))
+
+
+def test_a_model_that_is_unfrozen_layer_by_layer_is_held_by_its_optimizer_and_does_not_leak() -> (
+    None
+):
+    """Its state and gradients have a name, and cost volume in each step: they are worked with."""
+    layers = 1 + steps_of(400) // 60
+    state = held_by("local", "opt", "Adam.state", "defaultdict of 20", "['exp_avg']")
+    columns = {
+        "category.parameters_bytes": layers * 0 + 128 * MIB,
+        "category.gradients_bytes": layers * 8 * MIB,
+        "category.optimizer_state_bytes": layers * 16 * MIB,
+        "category.buffers_bytes": layers * 0,
+        "step.allocated_volume_bytes": 300 * MIB + layers * 30 * MIB,
+    }
+    floor = BASE + layers * 24 * MIB
+    report = report_of(group_of(state, pace=24 * MIB), steps=(152, 181, 241, 301))
+    for rows in range(190, 400, 10):
+        rank = rank_of(
+            floor[:rows],
+            BLOCKS + layers[:rows] * 12,
+            columns={name: column[:rows] for name, column in columns.items()},
+        )
+        assert leak(replace(rank, growth=report)) == []
