@@ -119,7 +119,7 @@ class OomReports:
         """Give the judges the newest reports of a run."""
         found = await self._store.read(lambda c: ooms.newest_bodies(c, run_id, _MOST_TAKEN_UP))
         for row, data in found:
-            report = await self._store.compute(partial(_readable, row, data))
+            report = await self._store.compute(partial(_report, row, data))
             if report is not None:
                 self._evidence.take_oom(run_id, row["rank"], report, len(data))
 
@@ -154,7 +154,7 @@ class OomReports:
             raise _not_found(identity)
 
         def make() -> Shown:
-            finding = judge(row, data)
+            finding = _judged(row, _report(row, data))
             report = _shown(read_json(data))
             report["recovered_step"] = row["recovered_step"]
             report["message"] = row["message"]
@@ -179,8 +179,7 @@ class OomReports:
         row = await self._store.compute(lambda: self._checked(begin, data))
         news = dict(self._news.get(key, {}))
         row |= news
-        finding = await self._store.compute(lambda: judge(row, data))
-        row["shown"] = with_verdict(row["shown"], finding)
+        report = await self._store.compute(lambda: _with_verdict(row, data))
 
         def write(connection: Connection) -> bool:
             is_new = ooms.add(connection, row, data)
@@ -197,7 +196,7 @@ class OomReports:
         is_new = await self._store.write(write)
         later = self._news.pop(key, {})
         if is_new:
-            await self._tell({**row, "raw_bytes": len(data)}, data)
+            self._tell({**row, "raw_bytes": len(data)}, report)
         if later != news:  # told while it was stored
             self._begin_change(begin.run, [begin.id], later)
 
@@ -261,18 +260,14 @@ class OomReports:
         row, data = changed
         self._news.pop((run_id, identity), None)
         # Not while the database is held: it takes seconds for a large one.
-        finding = await self._store.compute(lambda: judge(row, data))
-        row["shown"] = with_verdict(row["shown"], finding)
+        report = await self._store.compute(lambda: _with_verdict(row, data))
         await self._store.write(lambda c: ooms.judged(c, identity, row["shown"]))
-        await self._tell(row, data)
+        self._tell(row, report)
 
-    async def _tell(self, row: dict[str, Any], data: bytes) -> None:
+    def _tell(self, row: dict[str, Any], report: OomReport | None) -> None:
         self._audience.publish_oom(row["run"], shown_row(row))
-        if row["shown"]["source"] == ASKED:
-            return
-        report = await self._store.compute(lambda: _readable(row, data))
         if report is not None:
-            self._evidence.take_oom(row["run"], row["rank"], report, len(data))
+            self._evidence.take_oom(row["run"], row["rank"], report, row["raw_bytes"])
 
     def _checked(self, begin: OomBegin, data: bytes) -> dict[str, Any]:
         report = read_json(data)
@@ -287,28 +282,30 @@ class OomReports:
         return row
 
 
-def judge(row: dict[str, Any], data: bytes) -> Finding | None:
-    """What a report says; ``None`` for one of a rank that did not run out itself."""
-    if row["shown"]["source"] == ASKED:
-        return None
+def _with_verdict(row: dict[str, Any], data: bytes) -> OomReport | None:
+    """Put into the row what its report says; the report, for the judges of the run."""
+    report = _report(row, data)
+    row["shown"] = with_verdict(row["shown"], _judged(row, report))
+    return report
+
+
+def _judged(row: dict[str, Any], report: OomReport | None) -> Finding | None:
     try:
-        return diagnose_oom(_report(row, data))
+        return None if report is None else diagnose_oom(report)
     except Exception:
         _logger.exception("report %s could not be judged", row["id"])
         return None
 
 
-def _readable(row: dict[str, Any], data: bytes) -> OomReport | None:
-    """The report for the judges of the run; None, and a word in the log, if it is beyond them."""
+def _report(row: dict[str, Any], data: bytes) -> OomReport | None:
+    """What is judged; None is nothing: the rank did not run out itself, or it cannot be read."""
+    if row["shown"]["source"] == ASKED:
+        return None
     try:
-        return _report(row, data)
+        report = oom_report_of(read_json(data), id=row["id"])
     except Exception:  # one report must not keep a server from starting
         _logger.exception("report %s could not be read", row["id"])
         return None
-
-
-def _report(row: dict[str, Any], data: bytes) -> OomReport:
-    report = oom_report_of(read_json(data), id=row["id"])
     return replace(
         report,
         id=row["id"],
