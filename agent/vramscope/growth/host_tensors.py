@@ -71,10 +71,12 @@ def host_tensors(reach: Reach, tensors: Iterable[int], before: HostTensors | Non
         tensor = reach.objects[number]
         if tensor.device.type != "cpu":
             continue
-        storage = tensor.untyped_storage()
         found.ids.add(id(tensor))
-        if storage.data_ptr() not in addresses:
-            addresses.add(storage.data_ptr())
+        storage = tensor.untyped_storage()
+        # Not that of its data: of a lazily cloned tensor the question would make the copy.
+        address = storage._cdata
+        if address not in addresses:
+            addresses.add(address)
             sizes[number] = storage.nbytes()
     known = set[int]() if before is None else before.ids
     born = {number: int(id(reach.objects[number]) not in known) for number in sizes}

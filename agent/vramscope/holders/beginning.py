@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from types import CellType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -129,8 +129,8 @@ def _special(way: Sequence[Any], container: int) -> Beginning | None:
     for position in range(container, -1, -1):
         holder = way[position]
         if is_lru_cache(holder):
-            function = attributes_of(holder).get("__wrapped__")
-            name = str(getattr(function, "__qualname__", "a function"))
+            function: Any = attributes_of(holder).get("__wrapped__")
+            name = function.__qualname__ if _is_plain(function) else "a function"
             return Beginning(position, "lru_cache", name, _defined(function))
         if is_loader(holder):
             return Beginning(position, "data_loader", class_name(holder))
@@ -152,10 +152,15 @@ def _is_hooks(way: Sequence[Any]) -> bool:
     )
 
 
+def _is_plain(function: Any) -> bool:
+    """Whether it has a name that is no code of the job: what is cached is anything callable."""
+    return class_of(function) in (FunctionType, BuiltinFunctionType, type)
+
+
 def _defined(function: Any) -> SourceLine | None:
-    code = getattr(function, "__code__", None)
-    if code is None:
+    if class_of(function) is not FunctionType:
         return None
+    code = function.__code__
     return SourceLine(code.co_filename, code.co_firstlineno, code.co_name)
 
 

@@ -24,6 +24,7 @@ class TensorClasses:
         torch: Any = sys.modules["torch"]
         self._tensor: Any = torch.Tensor
         self._strided = torch.strided
+        self._has_own: Callable[[Any], bool] = torch._C._has_storage
         # By id: a class may refuse to be hashed. It is held, so that the id stays its.
         self._known: dict[int, tuple[bool, Any]] = {}
 
@@ -33,7 +34,8 @@ class TensorClasses:
         if not self.has_storage(kind):
             return False
         tensor: Any = value
-        return tensor.layout is self._strided
+        # Inside of torch.func a tensor of the plain class may be one that only wraps another.
+        return tensor.layout is self._strided and bool(self._has_own(tensor))
 
     def has_storage(self, kind: Any) -> bool:
         """Whether a class is that of tensors, and no wrapper around others."""

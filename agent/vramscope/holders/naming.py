@@ -122,7 +122,10 @@ def _steps(way: Sequence[Any], start: int, end: int) -> list[str]:
         elif issubclass(class_of(holder), FrameType):
             pieces += [f"frame {holder.f_code.co_name}", step_words(holder, held)]
         elif issubclass(class_of(holder), MethodType):
-            pieces.append(f"method {holder.__func__.__qualname__}")
+            # It may be anything that can be called.
+            function = holder.__func__
+            is_plain = class_of(function) is FunctionType
+            pieces.append(f"method {function.__qualname__ if is_plain else class_name(function)}")
         elif issubclass(class_of(holder), FunctionType):
             name = closure_variable(way, position)
             pieces.append(f"function {holder.__qualname__}" + (f", its {name}" if name else ""))

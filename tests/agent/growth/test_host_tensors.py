@@ -51,3 +51,9 @@ def test_tensors_elsewhere_are_left_out() -> None:
     kept = [made("meta")]
     assert found_now(None).found == {}
     assert len(kept) == 1
+
+
+def test_a_lazy_copy_stays_one() -> None:
+    kept = [torch._lazy_clone(made())]
+    found_now(None)
+    assert torch._C._is_cow_tensor(kept[0])

@@ -112,3 +112,17 @@ def test_a_loader() -> None:
     loader = _BaseDataLoaderIter()
     found = beginning([loader, loader.batch, THING], 1, ROOT)
     assert (found.kind, found.words) == ("data_loader", "_BaseDataLoaderIter")
+
+
+def test_what_is_cached_is_not_asked_for_its_name() -> None:
+    class Called:
+        def __call__(self, value: Any) -> Any:
+            return value
+
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    cache = functools.lru_cache(len)
+    cache.__dict__["__wrapped__"] = Called()
+    found = beginning([cache, THING], 0, None)
+    assert (found.kind, found.words, found.line) == ("lru_cache", "a function", None)

@@ -99,3 +99,17 @@ def test_the_search_by_address_ends_with_its_time(monkeypatch: pytest.MonkeyPatc
 
     assert tensors_at({-1}, lambda tensor: None, Box(1.0)) == {}
     assert len(looked) == 4
+
+
+def test_what_only_wraps_another_inside_of_a_transformation_is_none() -> None:
+    seen: list[bool] = []
+
+    def job(value: Any) -> Any:
+        doubled = value * 2
+        with looking():
+            seen.append(TensorClasses().is_plain(doubled))
+        return doubled.sum()
+
+    torch.func.vmap(job)(torch.ones(3, 2))
+    torch.func.grad(job)(torch.ones(3))
+    assert seen == [False, False]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from types import MethodType
 from typing import Any
 
 from vramscope.holders.holder import SourceLine
@@ -89,3 +91,9 @@ def test_a_circle() -> None:
     (target,) = circle_targets(circle)
     assert (target.name, target.is_single, target.class_name) == ("which", True, "Owner")
     assert circle_words([], []) == []
+
+
+def test_a_method_may_be_anything_that_can_be_called() -> None:
+    method = MethodType(functools.partial(max, 1), Owner())
+    found = name_way([[method, method], method, THING], 0, ROOT, 2)
+    assert "method partial" in found.chain
