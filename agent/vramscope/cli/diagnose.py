@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import time
 from typing import Any, Final
 
 from vramscope.cli.api_client import ApiClient, add_server_options
@@ -20,6 +21,9 @@ from vramscope.local.local_server import INSTALL_HINT
 _STDIN: Final = "-"
 _FILE: Final = re.compile(r"[/\\]|\.(?:pickle|pkl|json|gz)$")
 _MOST_FINDINGS: Final = 1000
+_LONGEST_WAIT_S: Final = 10.0
+_PAUSE_S: Final = 0.25
+_JUST_NOW_NS: Final = 60 * 10**9
 
 
 def execute(arguments: list[str]) -> int:
@@ -92,7 +96,12 @@ def _of_file(source: str, device: int | None) -> dict[str, Any]:
 def _of_run(client: ApiClient, run: str) -> dict[str, Any]:
     """What holds now, or held when the run ended; what was muted is nobody's business here."""
     found = client.get("runs", run)
-    answer = client.get("runs", run, "findings", state="verdict", limit=str(_MOST_FINDINGS))
+    deadline_s = time.monotonic() + _LONGEST_WAIT_S
+    while True:
+        answer = client.get("runs", run, "findings", state="verdict", limit=str(_MOST_FINDINGS))
+        if not _is_awaited(found, answer) or time.monotonic() > deadline_s:
+            break
+        time.sleep(_PAUSE_S)
     findings = [finding for finding in answer["findings"] if not finding.get("muted")]
     findings.sort(key=_urgency)
     return {
@@ -102,6 +111,15 @@ def _of_run(client: ApiClient, run: str) -> dict[str, Any]:
         "judged_ns": answer.get("judged_ns"),
         "findings": findings,
     }
+
+
+def _is_awaited(run: dict[str, Any], answer: dict[str, Any]) -> bool:
+    """Whether the run has ended just now, and its end is not judged yet. Without waiting, a gate
+    behind a short job would let everything through."""
+    ended_ns = run.get("ended_ns")
+    if ended_ns is None or time.time_ns() - ended_ns > _JUST_NOW_NS:
+        return False
+    return bool((answer.get("judged_ns") or 0) < ended_ns)
 
 
 def _urgency(finding: dict[str, Any]) -> tuple[int, int]:

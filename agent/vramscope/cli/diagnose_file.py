@@ -144,7 +144,9 @@ def _sorted(findings: list[Finding]) -> list[dict[str, Any]]:
 
 
 def _plain(finding: Finding) -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(json.dumps(asdict(finding), default=_number))
+    text = json.dumps(asdict(finding), default=_number)
+    # JSON has no NaN: what is not known is null.
+    plain: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
     return plain
 
 

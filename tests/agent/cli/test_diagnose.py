@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from tests.agent.cli.test_diagnose_file import REPORT
 from tests.agent.cli.test_diagnose_text import FINDING, RUN
 from tests.support.fake_api import FakeApi
-from vramscope.cli import main
+from vramscope.cli import diagnose, main
 
 MUTED = {**FINDING, "muted": {"until": "run", "reason": "known"}}
 INFO = {**FINDING, "severity": "info", "summary": "Worth knowing.", "opened_ns": 7}
@@ -112,3 +113,25 @@ def test_a_folder_with_the_name_of_a_run_is_not_in_its_way(
     assert "nothing found" in capsys.readouterr().out
     assert main(["diagnose", "./train"]) == 2
     assert "got a directory" in capsys.readouterr().err
+
+
+def test_the_verdict_on_a_run_that_ended_just_now_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(diagnose, "_PAUSE_S", 0.0)
+    ended_ns = time.time_ns()
+    run = {**RUN, "state": "ended", "ended_ns": ended_ns}
+    early: list[tuple[int, Any]] = [
+        (200, {"findings": [], "judged_ns": judged}) for judged in (None, ended_ns - 1)
+    ]
+    judged = (200, {"findings": [FINDING], "judged_ns": ended_ns + 1})
+    with FakeApi({"GET /api/v1/runs/train": [(200, run)], ASKED: [*early, judged]}) as fake:
+        assert main(["diagnose", "train", "--url", fake.url]) == 1
+    assert "CRITICAL" in capsys.readouterr().out
+
+
+def test_an_old_run_that_nobody_judges_any_more_is_not_waited_for() -> None:
+    run = {**RUN, "state": "ended", "ended_ns": 5}
+    answers = [(200, {"findings": [], "judged_ns": None}), (500, "asked twice")]
+    with FakeApi({"GET /api/v1/runs/train": [(200, run)], ASKED: answers}) as fake:
+        assert main(["diagnose", "train", "--url", fake.url]) == 0

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from tests.support.made_ooms import asking, made_oom, step_rows
+from vramscope.cli import diagnose_file
 from vramscope.cli.diagnose_file import findings_of_file
 from vramscope.cli.problem import Problem
 from vramscope.cli.progress_bar import ProgressBar
+from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.evidence.oom_plain import plain_report
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
@@ -105,3 +107,9 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_a_device_that_the_snapshot_does_not_have_is_refused() -> None:
     with pytest.raises(Problem, match=r"expected a device of the snapshot \(0\), got 3"):
         found(TRACES / "graphs__default.pickle.gz", 3)
+
+
+def test_what_is_not_known_is_null() -> None:
+    finding = Finding("leak", "info", "It grows.", evidence={"a": float("nan"), "b": float("inf")})
+    (plain,) = diagnose_file._sorted([finding])
+    assert plain["evidence"] == {"a": None, "b": None}
