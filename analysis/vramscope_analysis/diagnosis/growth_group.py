@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
@@ -12,6 +13,8 @@ from vramscope_analysis.snapshot import Frame as SnapshotFrame
 
 LEAST_LOOKS: Final = 3
 LRU_CACHE: Final = "lru_cache of "
+_SIZE: Final = re.compile(r" of (\d+)$")
+_MEMBER: Final = re.compile(r"\[\d+\]$")
 NAMELESS: Final = ("cpp", "unknown")
 """Holders without a name."""
 STORED: Final = ("attribute", "global", "local", "closure")
@@ -64,11 +67,20 @@ def is_nameless(group: GrowthGroup) -> bool:
     return any(each.kind == "cpp" and each.tensors >= holder.tensors for each in group.holders)
 
 
-def chain_of(holder: Holder) -> tuple[str, ...]:
-    """From the name that a person knows to the tensor; a cache is called one."""
-    if holder.kind == "lru_cache" and holder.chain:
-        return (f"{LRU_CACHE}{holder.chain[0]}", *holder.chain[1:])
-    return holder.chain
+def chain_of(holder: Holder, count: int = 0) -> tuple[str, ...]:
+    """From the name that a person knows to the tensor; a cache is called one.
+
+    Args:
+        holder: of a group.
+        count: of its blocks. Where all samples were of one member of a list, ``checkpoints[1]``,
+            and that has no room for as many, the list is meant.
+    """
+    chain = holder.chain
+    if holder.kind == "lru_cache" and chain:
+        return (f"{LRU_CACHE}{chain[0]}", *chain[1:])
+    member = next((place for place, word in enumerate(chain) if _MEMBER.match(word)), 0)
+    sizes = [int(found[1]) for word in chain[member:] if (found := _SIZE.search(word))]
+    return (*chain[:member], "list") if member and sizes and sizes[-1] < count else chain
 
 
 def lines_of(group: GrowthGroup) -> list[Frame]:

@@ -239,5 +239,5 @@ def _culprit(group: GrowthGroup, frame: Frame, grown: int, rate: float | None) -
         grown,
         rate,
         group.tensors,
-        () if holder is None else chain_of(holder),
+        () if holder is None else chain_of(holder, group.count),
     )

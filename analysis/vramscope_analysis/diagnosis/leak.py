@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from vramscope_analysis.diagnosis.finding import Culprit, Finding, Severity
+from vramscope_analysis.diagnosis.forecast import Forecast
 from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_text, since_text
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict
@@ -25,7 +26,8 @@ KIND: Final = "leak"
 _URGENT_S: Final = 15 * 60.0
 _NEAR_S: Final = 3600.0
 _MUCH: Final = 0.25
-"""Share of what the process may have that has to be gone before a mere suspicion is a warning."""
+"""Share of what the process may have that has to be gone before a mere suspicion is a warning, and
+a leak is critical whose end is far: what fills up may be full long before."""
 
 _NEARLY_ALL: Final = 0.85
 
@@ -81,11 +83,15 @@ def _suspected(reading: GrowthReading, growth: Growth) -> Finding:
 def _suspicion(reading: GrowthReading, growth: Growth) -> Severity:
     """A suspicion is only worth knowing, unless it has eaten much and the end is in sight."""
     forecast = reading.forecast
-    if forecast is None or growth.grown_bytes < _MUCH * forecast.limit_bytes:
+    if forecast is None or not _is_much(growth, forecast):
         return "info"
     if forecast.late_s > _NEAR_S:
         return "info"
     return "critical" if forecast.late_s < _URGENT_S else "warning"
+
+
+def _is_much(growth: Growth, forecast: Forecast) -> bool:
+    return growth.grown_bytes >= _MUCH * forecast.limit_bytes
 
 
 def _confirmed(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) -> Finding:
@@ -96,7 +102,9 @@ def _confirmed(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) -
         "share": round(verdict.share, 2),
         "holder": verdict.holder,
     }
-    severity: Severity = "warning" if forecast is None else "critical"
+    severity: Severity = "warning"
+    if forecast is not None and (_is_much(growth, forecast) or forecast.late_s < _NEAR_S):
+        severity = "critical"
     if verdict.is_buffer_by_name and forecast is None:
         severity = "info"
     return Finding(

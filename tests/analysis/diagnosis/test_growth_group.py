@@ -75,3 +75,20 @@ def test_a_cache_is_called_one() -> None:
 def test_counts_rise_with_blocks() -> None:
     assert counts_rise(group_of(LIST)) == 12
     assert counts_rise(GrowthGroup()) == 0
+
+
+@pytest.mark.parametrize(
+    ("chain", "count", "told"),
+    [
+        (("K.best", "[1]", "[1]", "OrderedDict of 4"), 8, ("K.best", "list")),
+        (("K.best", "[1]", "[1]", "OrderedDict of 4"), 4, None),
+        (("T.buffers", "[0]", "list of 90"), 12, None),
+        (("kept", "list of 9", "[0]"), 12, None),
+        (("T.results", "['acc']", "list of 4"), 8, None),
+        (("opts", "[3]", ".state"), 8, None),
+    ],
+)
+def test_a_member_that_is_too_small_for_all_is_one_of_many(
+    chain: tuple[str, ...], count: int, told: tuple[str, ...] | None
+) -> None:
+    assert chain_of(held_by("attribute", *chain), count) == (told or chain)

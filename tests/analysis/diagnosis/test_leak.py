@@ -62,6 +62,24 @@ def test_a_line_and_a_holder_confirm_it() -> None:
     assert finding.confidence == 0.95
 
 
+@pytest.mark.parametrize(
+    ("rows", "total", "severity"),
+    [(130, 8 * GIB, "warning"), (380, 8 * GIB, "critical"), (130, 2 * GIB, "critical")],
+)
+def test_what_is_far_and_has_hardly_begun_is_a_warning(
+    rows: int, total: int, severity: str
+) -> None:
+    """A store of checkpoints may be full long before memory is; its end is told even so."""
+    looks = report_of(group_of(LIST), steps=(81, 91, 101, 111))
+    rank = leaking(8 * MIB, steps=400)
+    steps = replace(rank.steps, time_ns=rank.steps.time_ns * 1000)
+    rank = replace(rank, steps=steps, growth=looks, total_bytes=total)
+    finding = one(at(rank, rows))
+    assert finding.stage == "confirmed"
+    assert "Out of memory in" in finding.summary
+    assert finding.severity == severity
+
+
 def test_of_two_holders_each_has_its_part() -> None:
     """What is freed by the first is not what the second keeps."""
     first = held_by("global", "kept", "list of 40", stored_at=Frame("/job/train.py", 56))
