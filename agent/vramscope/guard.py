@@ -94,9 +94,16 @@ def report(where: str, error: Exception) -> None:
 
 def summary(error: BaseException) -> str:
     """Type and first line of an exception, short enough for one line of log or receipt."""
-    lines = str(error).strip().splitlines()
+    lines = text_of(error).strip().splitlines()
     text = lines[0][:300] if lines else ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception says; empty where that is code of the job which fails itself."""
+    with Attempt():
+        return str(error)
+    return ""
 
 
 def error_count() -> int:

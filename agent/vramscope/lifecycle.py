@@ -17,7 +17,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from vramscope.guard import guarded
+from vramscope.guard import guarded, text_of
 
 _MAX_TEXT = 500
 _AFTER_THE_JOBS_OWN = -100
@@ -41,8 +41,8 @@ def ending_of(error: BaseException | None) -> Ending:
             return Ending(exit_code=0)
         if isinstance(code, int):
             return Ending(exit_code=code & 0xFF)
-        return Ending(exit_code=1, text=str(code)[:_MAX_TEXT])
-    text = f"{type(error).__name__}: {error}"[:_MAX_TEXT]
+        return Ending(exit_code=1, text=text_of(error)[:_MAX_TEXT])
+    text = f"{type(error).__name__}: {text_of(error)}"[:_MAX_TEXT]
     # An interrupted interpreter ends by the signal, which a shell reports as 128 + 2.
     return Ending("exception", 130 if isinstance(error, KeyboardInterrupt) else 1, text)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from vramscope.lifecycle import Ending, Lifecycle, ending_of
+from vramscope.oom.out_of_memory_error import place_of
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,15 @@ def test_what_left_the_script_says_how_it_ended(
 
 def test_the_text_of_an_exception_is_bounded() -> None:
     assert len(ending_of(ValueError("x" * 10_000)).text) == 500
+
+
+def test_an_exception_that_cannot_say_what_it_is_stays_what_it_is() -> None:
+    class Wordless(RuntimeError):
+        def __str__(self) -> str:
+            raise KeyError("no words")
+
+    assert ending_of(Wordless()) == Ending("exception", 1, "Wordless: ")
+    assert place_of(Wordless()) is None
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from vramscope.guard import text_of
+
 Place = Literal["device", "host"]
 
 MAX_TEXT: Final = 4000
@@ -37,7 +39,7 @@ def place_of(error: BaseException) -> Place | None:
 
 def message_of(error: BaseException) -> str:
     """Text of an exception, within bounds."""
-    return str(error)[:MAX_TEXT]
+    return text_of(error)[:MAX_TEXT]
 
 
 def _says_so(text: str) -> bool:
