@@ -7,7 +7,8 @@ import linecache
 from collections.abc import Iterator
 from typing import Any, Final
 
-MAX_LINES: Final = 20_000
+MAX_LINES: Final = 8_000
+"""Python reads a file as a tree without letting others run: of more lines for half a second."""
 MAX_TREES: Final = 16
 
 _trees: dict[str, ast.Module | None] = {}
