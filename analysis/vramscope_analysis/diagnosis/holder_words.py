@@ -38,7 +38,7 @@ def container_name(chain: tuple[str, ...]) -> str:
     for word in chain[1:]:
         if _CONTINUES.match(word):
             name += word
-        elif word.isidentifier():
+        elif word.isidentifier() and not _CONTAINER.match(word):
             name = word
         else:
             break

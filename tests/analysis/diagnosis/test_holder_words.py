@@ -42,6 +42,7 @@ def test_the_name_ends_where_the_container_begins(chain: tuple[str, ...], name: 
         (("batches", "past", "list of 84"), "past"),
         (("batches", "state", ".past", "list of 84", "[3]"), "state.past"),
         (("kept", "list of 40", "[0]", ".value"), "kept"),
+        (("Keeper.best", "list"), "Keeper.best"),
         (("total", "graph of 1786 nodes"), "total"),
         (("lru_cache of grid", "key Grid"), "lru_cache of grid"),
         ((), ""),
