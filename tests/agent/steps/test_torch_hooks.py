@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from vramscope.steps import torch_hooks
 from vramscope.steps.torch_hooks import TorchHooks
 
 pytestmark = pytest.mark.torch
@@ -316,6 +317,7 @@ def test_a_compiled_step_calls_the_hook_too(hooks: TorchHooks, seen: list[Any]) 
 def test_installed_before_torch_it_sees_the_very_first_step() -> None:
     code = """
 import sys
+from vramscope.steps import torch_hooks
 from vramscope.steps.torch_hooks import TorchHooks
 seen = []
 TorchHooks(seen.append, seen.append, lambda iterator, is_over: seen.append(is_over)).install()
@@ -331,3 +333,17 @@ print(len(seen))
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True
     )
     assert done.stdout == "5\n"
+
+
+def test_no_collection_can_come_while_frames_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    listed = sys._current_frames
+
+    def list_frames() -> Any:
+        seen.append(gc.isenabled())
+        return listed()
+
+    monkeypatch.setattr(sys, "_current_frames", list_frames)
+    assert not torch_hooks._is_stepping()
+    assert seen == [False]
+    assert gc.isenabled()
