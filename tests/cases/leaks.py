@@ -153,6 +153,8 @@ CASES: Final = (
         ),
         never=NO_LEAK,
         never_says=r"activations|autograd",
+        wrong="nothing false is said, and nothing at all: what builds up within every step and "
+        "goes with it, such as the copies that autocast keeps, is not looked into",
     ),
     Case(
         "C25",
@@ -200,6 +202,8 @@ CASES: Final = (
         never_says=r"GPU leak|out of (GPU|CUDA) memory",
         never_advises=SMALLER_BATCH,
         needs="time",
+        wrong="nothing false is said, and nothing at all within three minutes: workers are looked "
+        "at so seldom that their copies of the data set are not yet seen to grow",
     ),
     Case(
         "C30-short",
