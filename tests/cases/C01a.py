@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-STEPS = 420
+STEPS = 340
 
 
 def main() -> None:
