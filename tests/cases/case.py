@@ -56,6 +56,7 @@ class Case:
         ends: its exit code.
         needs: what it has to have: ``gpu``; ``time``, of which tests have none; or nothing.
         wrong: why it is told wrongly so far; empty: it is not.
+        sometimes: why it is not always told in full.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Case:
     ends: int = 0
     needs: str = ""
     wrong: str = ""
+    sometimes: str = ""
 
     @property
     def path(self) -> Path:

@@ -11,25 +11,40 @@ import pytest
 
 from tests.cases.case import Case, is_sure, missing, mistakes, said_wrongly
 from tests.cases.table import CASES
-from tests.support.case_run import run_case
+from tests.support.case_run import CaseRun, run_case
 from tests.support.job_process import Api
 
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(300)]
 
 
 def parameter(case: Case) -> object:
-    marks = [pytest.mark.xfail(strict=True, reason=case.wrong)] if case.wrong else []
+    marks = []
+    if case.wrong:
+        marks.append(pytest.mark.xfail(strict=True, reason=case.wrong))
+    elif case.sometimes:
+        marks.append(pytest.mark.xfail(strict=False, reason=case.sometimes))
     return pytest.param(case, id=case.name, marks=marks)
 
 
 @pytest.mark.parametrize("case", [parameter(case) for case in CASES if not case.needs])
 def test_its_verdict_is_right(case: Case, api: Api) -> None:
-    device = ["--emulate", f"--capacity={case.capacity}"] if case.emulated else []
-    found = run_case(api, case.path, *case.arguments, options=device, environment=case.environment)
-    assert found.code == case.ends, found.errors
+    found = judged(case, api)
+    if [*missing(case, found.versions)] and not case.wrong:
+        # How much an agent can look at depends on the machine: once more, but only for that.
+        found = judged(case, api)
     note(case, found.versions)
     wrong = mistakes(case, found.versions)
     assert not wrong, "\n".join([*dict.fromkeys(wrong), found.told()])
+
+
+def judged(case: Case, api: Api) -> CaseRun:
+    """Run a case; what is said wrongly fails at once."""
+    device = ["--emulate", f"--capacity={case.capacity}"] if case.emulated else []
+    found = run_case(api, case.path, *case.arguments, options=device, environment=case.environment)
+    assert found.code == case.ends, found.errors
+    wrong = [what for _, what in said_wrongly(case, found.versions)]
+    assert not wrong, "\n".join([*dict.fromkeys(wrong), found.told()])
+    return found
 
 
 def note(case: Case, versions: list[dict[str, Any]]) -> None:

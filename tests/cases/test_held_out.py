@@ -23,6 +23,7 @@ def test_its_verdict_is_right(case: Case, api: Api) -> None:
     device = ["--emulate", f"--capacity={case.capacity}"]
     found = run_case(api, case.path, *case.arguments, options=device)
     assert found.code == case.ends, found.errors
+    # Once, and never again: that is what is counted.
     note(case, found.versions)
     wrong = mistakes(case, found.versions)
     assert not wrong, "\n".join([*dict.fromkeys(wrong), found.told()])
