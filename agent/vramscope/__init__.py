@@ -39,6 +39,7 @@ def attach(
     spool_bytes: int | str | None = None,
     spool_dir: str | None = None,
     snapshot_bytes: int | str | None = None,
+    explain_growth: bool | None = None,
     history_rule: str | None = None,
     oom_reports: bool | None = None,
     exit_timeout_s: float | None = None,
@@ -66,6 +67,7 @@ def attach(
         spool_bytes: disk for what does not fit there; 0 is none.
         spool_dir: folder for that.
         snapshot_bytes: disk, in the same folder, for snapshots that are not delivered yet.
+        explain_growth: whether the agent may find out what grows when it is asked.
         history_rule: when to record the history without being asked, such as ``"above 90%"``.
         oom_reports: whether it is written down what is known when memory runs out.
         exit_timeout_s: how long the end of the process may wait for delivery.
@@ -92,6 +94,7 @@ def attach(
             spool_bytes=spool_bytes,
             spool_dir=spool_dir,
             snapshot_bytes=snapshot_bytes,
+            explain_growth=explain_growth,
             history_rule=history_rule,
             oom_reports=oom_reports,
             exit_timeout_s=exit_timeout_s,
