@@ -82,8 +82,11 @@ class Lifecycle:
 
     def forked(self) -> None:
         """In a forked child: this process was never attached."""
-        self._unhook()
-        self._on_fork()
+        try:
+            self._on_fork()
+        finally:
+            # Last: what lay over it is gone then.
+            self._unhook()
 
     def ended(self) -> None:
         """The process ends, as far as it runs what is to run then."""

@@ -163,11 +163,17 @@ class Session:
         _runs[os.getpid()] = Inheritance(agent.config, self.run_name, self._identity.key)
         if self._has_heirs:
             disinherit()
-        if self._lifecycle is not None:
-            self._lifecycle.remove()
-        with guarded("stop"):
-            return agent.stop(ending, why=why)
-        return False  # pyright: ignore[reportUnreachable]  # the guard swallows
+        lifecycle = self._lifecycle
+        if lifecycle is not None:
+            lifecycle.remove()
+        try:
+            with guarded("stop"):
+                return agent.stop(ending, why=why)
+            return False  # pyright: ignore[reportUnreachable]  # the guard swallows
+        finally:
+            # Again: a hook of the agent lay over it until the agent had stopped.
+            if lifecycle is not None:
+                lifecycle.remove()
 
     def _forked(self) -> None:
         agent, self._agent = self._agent, None
