@@ -50,14 +50,12 @@ class Attaching:
 
     def remove(self) -> None:
         """Attach no more; what is attached stays, and calls nobody."""
-        self._pid = -1
-        self._is_due = False
+        self._wait_no_more()
         self._watcher.remove()
 
     def forget_after_fork(self) -> None:
         """In a forked child: what PyTorch still has of ours does nothing."""
-        self._pid = -1
-        self._is_due = False
+        self._wait_no_more()
 
     def at_boundary(self) -> None:
         """A step has ended. Training thread."""
@@ -71,9 +69,20 @@ class Attaching:
         if initialised_cuda() is not None or lazy_call is None:
             self._is_due = True
         else:
-            lazy_call(self._cuda_comes_up)
+            global _waiting, _queued_with
+            _waiting = self
+            if lazy_call is not _queued_with:
+                _queued_with = lazy_call
+                lazy_call(_cuda_comes_up)
 
-    def _cuda_comes_up(self) -> None:
+    def _wait_no_more(self) -> None:
+        global _waiting
+        self._pid = -1
+        self._is_due = False
+        if _waiting is self:
+            _waiting = None
+
+    def cuda_comes_up(self) -> None:
         """On the thread of the job that sets CUDA up; what is raised here would be its error."""
         if self._pid == os.getpid() and not self.is_attached:
             with guarded("out of memory observer"):
@@ -85,3 +94,14 @@ class Attaching:
         if attempt.error is not None:
             why = summary(attempt.error)
             self._notices.note(_NOTE, f"this allocator does not tell when memory runs out ({why})")
+
+
+def _cuda_comes_up() -> None:
+    """PyTorch forgets no call that was queued, so there is one for all agents of the process."""
+    waiting = _waiting
+    if waiting is not None:
+        waiting.cuda_comes_up()
+
+
+_waiting: Attaching | None = None
+_queued_with: object = None
