@@ -7,13 +7,13 @@ import importlib.util
 import json
 import os
 import re
-import sys
 import time
 from typing import Any, Final
 
 from vramscope.cli.api_client import ApiClient, add_server_options
 from vramscope.cli.diagnose_text import SEVERITIES, diagnose_text
 from vramscope.cli.one_line_parser import OneLineParser
+from vramscope.cli.print_answer import print_answer
 from vramscope.cli.problem import Problem
 from vramscope.cli.progress_bar import ProgressBar
 from vramscope.local.local_server import INSTALL_HINT
@@ -33,7 +33,7 @@ def execute(arguments: list[str]) -> int:
         answer = _answer(options)
     except KeyboardInterrupt:
         raise Problem("interrupted", 130) from None
-    _print(json.dumps(answer) if options.json else diagnose_text(answer))
+    print_answer(json.dumps(answer) if options.json else diagnose_text(answer), 2)
     least = SEVERITIES.index(options.fail_on)
     # A severity of a later release is taken for the worst: a gate must not let it through.
     fails = any(
@@ -126,19 +126,3 @@ def _urgency(finding: dict[str, Any]) -> tuple[int, int]:
     severity = finding["severity"]
     rank = SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
     return -rank, -int(finding.get("opened_ns") or 0)
-
-
-def _print(text: str) -> None:
-    """Print, unless nobody reads: ``vramscope diagnose ... | head -3`` is no error."""
-    if sys.stdout is None:  # closed by whoever started the command
-        return
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        # A path may hold what the terminal's encoding does not have.
-        print(text.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
-    except OSError as error:
-        # The interpreter flushes once more when it ends, and would complain then.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            raise Problem(f"the answer could not be written: {error.strerror}", 2) from None

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from vramscope.cli.one_line_parser import OneLineParser
+from vramscope.cli.print_answer import print_answer
 from vramscope.cli.problem import Problem
 from vramscope.cli.progress_bar import ProgressBar
 from vramscope.cli.replay_answer import replay_answer
@@ -40,7 +41,7 @@ def execute(arguments: list[str]) -> int:
             answer = _answer(options, bar)
     except KeyboardInterrupt:
         raise Problem("interrupted", 130) from None
-    _print(json.dumps(answer) if options.json else replay_text(answer))
+    print_answer(json.dumps(answer) if options.json else replay_text(answer), 1)
     return 0
 
 
@@ -160,19 +161,3 @@ def _recording(snapshot: Snapshot, source: str, device: int | None) -> Recording
         return Recording.from_snapshot(snapshot, device)
     except ValueError as error:
         raise Problem(f"{source}: {error}") from None
-
-
-def _print(text: str) -> None:
-    """Print, unless nobody reads: ``vramscope replay ... | head -3`` is no error."""
-    if sys.stdout is None:  # closed by whoever started the command
-        return
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        # A path may hold what the terminal's encoding does not have.
-        print(text.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
-    except OSError as error:
-        # The interpreter flushes once more when it ends, and would complain then.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            raise Problem(f"the answer could not be written: {error.strerror}", 1) from None
