@@ -105,6 +105,23 @@ class Reading:
     private_pool: int | None = None
 
 
+COLUMNS_OF_STEP: Final = {
+    "reserved": "reserved_bytes.all.current",
+    "active": "active_bytes.all.current",
+    "allocated": "allocated_bytes.all.current",
+    "peak_reserved": "step.peak_reserved_bytes",
+    "peak_active": "step.peak_active_bytes",
+    "peak_allocated": "step.peak_allocated_bytes",
+    "peak_part": "step.peak_part",
+    "parameters": "category.parameters_bytes",
+    "gradients": "category.gradients_bytes",
+    "optimizer_state": "category.optimizer_state_bytes",
+    "buffers": "category.buffers_bytes",
+    "gradients_kept": "category.gradients_kept_bytes",
+}
+"""The columns of a step row that readings are taken from, by the name in ``Reading``."""
+
+
 class _Whole:
     """Something that is divided: a part takes what it claims, and never more than is left."""
 

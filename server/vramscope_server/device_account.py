@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from vramscope_analysis.waterfall import Account, Reading, account, divide
+from vramscope_analysis.waterfall import COLUMNS_OF_STEP, Account, Reading, account, divide
 from vramscope_protocol.account import MemoryPart, ProcessMemory
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.errors import NOT_FOUND, VramscopeError
@@ -39,21 +39,11 @@ _OF_SAMPLE: Final = {
     "stranded": "cache.stranded_bytes",
     "private_pool": "cache.private_pool_bytes",
 }
-_OF_ALLOCATOR: Final = {
-    "reserved": "reserved_bytes.all.current",
-    "active": "active_bytes.all.current",
-    "allocated": "allocated_bytes.all.current",
-}
+_ALLOCATOR: Final = ("reserved", "active", "allocated")
+"""These are in samples as well."""
+_OF_ALLOCATOR: Final = {name: COLUMNS_OF_STEP[name] for name in _ALLOCATOR}
 _OF_STEP: Final = {
-    "peak_reserved": "step.peak_reserved_bytes",
-    "peak_active": "step.peak_active_bytes",
-    "peak_allocated": "step.peak_allocated_bytes",
-    "peak_part": "step.peak_part",
-    "parameters": "category.parameters_bytes",
-    "gradients": "category.gradients_bytes",
-    "optimizer_state": "category.optimizer_state_bytes",
-    "buffers": "category.buffers_bytes",
-    "gradients_kept": "category.gradients_kept_bytes",
+    name: column for name, column in COLUMNS_OF_STEP.items() if name not in _ALLOCATOR
 }
 
 

@@ -10,27 +10,13 @@ import numpy as np
 from vramscope_analysis.diagnosis.head_room import allocator_limit
 from vramscope_analysis.evidence.columns import UNKNOWN, Rows
 from vramscope_analysis.evidence.run_evidence import RankEvidence
-from vramscope_analysis.waterfall import Reading, account
+from vramscope_analysis.waterfall import COLUMNS_OF_STEP, Reading, account
 
 WINDOW_STEPS: Final = 500
 FIRST_STEPS: Final = 2
 """The first steps are without the optimizer's state, or with what is only made once."""
 
 BATCH: Final = "user.batch_size"
-_COLUMNS: Final = {
-    "reserved": "reserved_bytes.all.current",
-    "active": "active_bytes.all.current",
-    "allocated": "allocated_bytes.all.current",
-    "peak_reserved": "step.peak_reserved_bytes",
-    "peak_active": "step.peak_active_bytes",
-    "peak_allocated": "step.peak_allocated_bytes",
-    "peak_part": "step.peak_part",
-    "parameters": "category.parameters_bytes",
-    "gradients": "category.gradients_bytes",
-    "optimizer_state": "category.optimizer_state_bytes",
-    "buffers": "category.buffers_bytes",
-    "gradients_kept": "category.gradients_kept_bytes",
-}
 
 
 @dataclass(frozen=True)
@@ -99,7 +85,7 @@ def peak_parts(rank: RankEvidence) -> PeakParts | None:
 
 def reading_of(rows: Rows, at: int) -> Reading:
     """The counters of one step row, for the account of its peak."""
-    values = {name: _value(rows, column, at) for name, column in _COLUMNS.items()}
+    values = {name: _value(rows, column, at) for name, column in COLUMNS_OF_STEP.items()}
     before = _value(rows, "category.optimizer_state_bytes", at - 1) if at else None
     return Reading(**values, optimizer_state_before=before)
 
