@@ -142,3 +142,14 @@ def _main_module(path: Path) -> Generator[types.ModuleType]:
         sys.modules["__main__"] = before
         if was_on:
             gc.enable()
+
+
+def holder_of(report: dict[str, Any], group: int = 0) -> dict[str, Any]:
+    """The most frequent holder of a group."""
+    holder: dict[str, Any] = report["groups"][group]["holders"][0]
+    return holder
+
+
+def line_of(group: dict[str, Any]) -> int:
+    """The line of the job that allocated."""
+    return next(int(frame["line"]) for frame in group["stack"] if "train.py" in frame["file"])

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from tests.support.growth_rig import GrowthRig, without_waiting
+from tests.support.growth_rig import GrowthRig, holder_of, line_of
 
 pytest.importorskip("torch")
 
 pytestmark = pytest.mark.torch
 
 KIB = 1 << 10
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GrowthRig]:
-    without_waiting(monkeypatch)
-    rig = GrowthRig(tmp_path)
-    yield rig
-    assert rig.history is None or rig.history.window is None  # nothing is recorded any more
-
-
-def holder_of(report: dict[str, Any], group: int = 0) -> dict[str, Any]:
-    """The most frequent holder of a group."""
-    holder: dict[str, Any] = report["groups"][group]["holders"][0]
-    return holder
-
-
-def line_of(group: dict[str, Any]) -> int:
-    """The line of the job that allocated."""
-    return next(int(frame["line"]) for frame in group["stack"] if "train.py" in frame["file"])
 
 
 def test_a_list_in_a_function(rig: GrowthRig) -> None:
