@@ -159,8 +159,9 @@ class GatheredEvidence:
         """Stay within the bounds."""
         held = sum(rank.held_bytes for run in self._runs.values() for rank in run.ranks.values())
         while len(self._runs) > 1 and (held > MAX_BYTES or len(self._runs) > MAX_RUNS):
-            _, run = self._runs.popitem(last=False)
+            run_id, run = next(iter(self._runs.items()))
             held -= sum(rank.held_bytes for rank in run.ranks.values())
+            self.forget(run_id)
 
     def run_evidence(
         self, run_id: str, state: dict[str, Any], now_ns: int

@@ -231,10 +231,13 @@ def test_the_run_that_was_silent_longest_is_forgotten_first(
 ) -> None:
     for number in range(4):
         send(evidence, 101, run_id=f"run-{number}")
+    window = {"state": "complete", "mode": "alloc", "rank": 0, "taken_ns": 150 * SECOND_NS}
+    evidence.take_snapshot("run-1", window)
     send(evidence, 102, run_id="run-0")
     monkeypatch.setattr(evidence_module, "MAX_RUNS", 2)
     evidence.forget_most_silent()
     assert evidence.runs() == ["run-3", "run-0"]
+    assert not evidence.windows
     for run_id in evidence.runs():
         evidence.run_evidence(run_id, registry.state, 7)()
     monkeypatch.setattr(evidence_module, "MAX_BYTES", 10)
