@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vramscope.outbox.losses import Losses
@@ -22,6 +22,8 @@ class RecordingOutbox:
         self.spool_bytes = 0
         self.queued_messages = 0
         self.losses = Losses()
+        self.on_batch: Callable[[Batch], object] = id
+        """Sees each batch of rows on its way."""
 
     def declare(self, table: FieldTable) -> None:
         assert table.table not in self.tables, "declared twice"
@@ -29,6 +31,8 @@ class RecordingOutbox:
 
     def put(self, message: Any) -> None:
         assert message.seq == 0, "the outbox gives the number"
+        if isinstance(message, Batch):
+            self.on_batch(message)
         self.messages.append(message)
 
     def spill(self) -> None:

@@ -113,7 +113,8 @@ class OomPart:
                 max_rows=MAX_STEPS,
             ),
         }
-        outbox.on_batch = self._take_batch
+        if self._is_on:
+            outbox.on_batch = self._take_batch
         sources = Sources(
             identity,
             DeviceReadings(device, emulated=config.emulate),
@@ -172,6 +173,8 @@ class OomPart:
 
     def at_boundary(self, step: int) -> None:
         """A step has ended. Training thread."""
+        if not self._is_on:
+            return
         with guarded("out of memory observer"):
             self._attaching.at_boundary()
             self._observer.at_boundary(step)

@@ -186,3 +186,18 @@ def test_switched_off_nothing_is_written_and_nothing_of_ours_is_there(tmp_path: 
     assert watch.observer.__dict__["_sampler"].sample_now(10)
     watch.observer.stop(5)
     assert reports(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_rows_are_kept_only_for_reports_that_may_come(tmp_path: Path, is_on: bool) -> None:
+    watch = Watch(emulate=True, capacity=CAPACITY_BYTES, spool_dir=str(tmp_path), oom_reports=is_on)
+    watch.observer.start()
+    watch.observer.mark_step()
+    watch.observer.mark_step()
+    assert watch.observer.__dict__["_sampler"].sample_now(10)
+    watch.observer.stop(5)
+    kept = watch.observer.__dict__["_oom"]._rows
+    for kind in ("sample", "step"):
+        sent = [row["time_ns"] for row in watch.outbox.rows(kind)]
+        assert sent
+        assert kept[kind].columns()["time_ns"] == (sent if is_on else [])
