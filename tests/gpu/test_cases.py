@@ -31,11 +31,12 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 def parameter(case: Case) -> object:
     # What is wrong under emulation may be right here.
-    marks = [pytest.mark.xfail(strict=False, reason=case.wrong)] if case.wrong else []
+    why = case.wrong or case.sometimes
+    marks = [pytest.mark.xfail(strict=False, reason=why)] if why else []
     return pytest.param(case, id=case.name, marks=marks)
 
 
-@pytest.mark.parametrize("case", [parameter(case) for case in CASES])
+@pytest.mark.parametrize("case", [parameter(case) for case in CASES if case.needs != "time"])
 def test_its_verdict_is_right(case: Case, api: Api) -> None:
     found = run_case(api, case.path, *case.arguments, environment=case.environment)
     assert found.code == case.ends, found.errors
