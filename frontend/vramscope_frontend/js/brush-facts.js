@@ -1,26 +1,26 @@
 // What a range that was marked in the chart holds: how long, lowest, highest, growth. Pure.
 
+import { ALLOCATED } from "./fields.js";
 import { age, changeInUnit, count, known, sizeText, tableUnit } from "./format.js";
 import { rowsBetween } from "./series.js";
 
 /** @typedef {import("./charts/timeline.js").TimelineModel} TimelineModel */
 /** @typedef {import("./series.js").Table} Table */
-/** @typedef {{duration: string, lowest: number | null, highest: number | null, growth: number | null, rows: number}} BrushFacts */
+/** @typedef {{duration: string, lowest: number | null, highest: number | null, growth: number | null}} BrushFacts */
 
 /**
  * @param {TimelineModel} model what is drawn
  * @param {Table} steps
  * @param {[number, number]} range on the axis of the model
- * @param {string} floor_field of a step's end
  * @returns {BrushFacts}
  */
-export function brushFacts(model, steps, range, floor_field) {
+export function brushFacts(model, steps, range) {
   const inside = model.tops.filter((top, i) => Number.isFinite(top) && model.x[i] >= range[0] && model.x[i] <= range[1]);
   const table = model.xKind === "step" ? steps : { ...steps, x: steps.t };
   const [first, to] = rowsBetween(table, range[0], range[1]);
   // The row before the range is what it begins with, but not a row of it.
   const from = table.x[first] < range[0] ? first + 1 : first;
-  const floors = (steps.columns[floor_field] ?? []).slice(from, to).filter(known);
+  const floors = (steps.columns[ALLOCATED] ?? []).slice(from, to).filter(known);
   const seconds = to > from ? steps.t[to - 1] - steps.t[from] : range[1] - range[0];
   const length = model.xKind === "step" ? `${count(Math.max(1, to - from === 0 ? range[1] - range[0] : steps.x[to - 1] - steps.x[from] + 1))} steps · ` : "";
   return {
@@ -28,7 +28,6 @@ export function brushFacts(model, steps, range, floor_field) {
     lowest: inside.length ? Math.min(...inside) : null,
     highest: inside.length ? Math.max(...inside) : null,
     growth: floors.length > 1 ? floors[floors.length - 1] - floors[0] : null,
-    rows: inside.length,
   };
 }
 

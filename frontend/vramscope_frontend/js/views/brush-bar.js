@@ -34,8 +34,7 @@ export class BrushBar {
     fill(this.element,
       el("p", {}, el("b", {}, facts.duration), " ", el("span", { class: "ink2" }, brushText(facts))),
       el("div", { class: "buttons" }, zoom,
-        does.snapshot && el("a", { class: "button small", href: does.snapshot }, "Snapshot at the highest"),
-        does.snapshot && el("a", { class: "button small", href: does.snapshot }, "Compare ends"),
+        does.snapshot && el("a", { class: "button small", href: does.snapshot }, "Snapshot of this range"),
         copy, close),
       does.snapshot ? null : el("p", { class: "ink3" }, "No recording covers this. ", does.record && el("button", { class: "button link", type: "button", click: does.record }, "Record the next 3 steps…")));
     this.element.hidden = false;

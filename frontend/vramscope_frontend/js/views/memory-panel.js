@@ -5,7 +5,7 @@ import { toPixel } from "../charts/geometry.js";
 import { Timeline } from "../charts/timeline.js";
 import { isNamed } from "../composition.js";
 import { el, setAttribute } from "../dom.js";
-import { ALLOCATED, PHASE, STEP_DURATION } from "../fields.js";
+import { PHASE, STEP_DURATION } from "../fields.js";
 import { known, sizeText } from "../format.js";
 import { pictureOf, readingOf } from "../memory-model.js";
 import * as moves from "../memory-view.js";
@@ -135,7 +135,7 @@ export class MemoryPanel {
     if (!scene) return;
     this.timeline.brush.hidden = false;
     const zoomed = moves.zoomTo(this.view, range, this.bounds);
-    this.brushBar.open(brushFacts(model, scene.steps, range, ALLOCATED), { ...scene.rangeLeadsTo({ ...this.seen, range: zoomed.range }), zoom: () => this.setView(zoomed), close: () => this.unmark() });
+    this.brushBar.open(brushFacts(model, scene.steps, range), { ...scene.rangeLeadsTo({ ...this.seen, range: zoomed.range }), zoom: () => this.setView(zoomed), close: () => this.unmark() });
     const { geometry } = this.timeline;
     this.brushBar.place(toPixel(geometry, model.range, range[1]), geometry.mainTop + 8, this.chart.clientWidth);
   }
