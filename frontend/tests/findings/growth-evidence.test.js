@@ -28,6 +28,14 @@ test("steps that count anew keep their number and go on along the axis", () => {
   assert.deepEqual([evidence.onset, evidence.onsetText], [310, "step 10"]);
 });
 
+test("a step without a row is at the time of the next one; beyond all rows at that of the last", () => {
+  const gaps = { x: [10, 20, 400], t: [5, 11, 90], columns: {}, binWidth: 0 };
+  const onsets = [3, 10, 11, 20, 310, 400, 401].map((since_step) => evidenceOf({ ...leak, since_step }, { steps: gaps, rows: gaps, xKind: "time", isLive: false }).onset);
+  assert.deepEqual(onsets, [5, 5, 11, 11, 90, 90, 90]);
+  const none = { ...gaps, x: [], t: [] };
+  assert.equal(evidenceOf(leak, { steps: none, rows: none, xKind: "time", isLive: false }).onset, null);
+});
+
 test("info accuses nothing; what is suspected is drawn without red", () => {
   assert.equal(evidenceOf({ ...leak, severity: "info" }, { steps, rows: steps, xKind: "step", isLive: true }).layer, null);
   const suspected = evidenceOf({ ...leak, severity: "info", stage: "suspected" }, { steps, rows: steps, xKind: "step", isLive: true });

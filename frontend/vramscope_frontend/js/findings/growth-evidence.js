@@ -1,6 +1,7 @@
 // What of a finding is drawn into the chart: since when, how fast, until when, and what it accuses. Pure.
 
 import { known, mibPerStep, sizeText, MIB, count } from "../format.js";
+import { lowerBound } from "../series.js";
 
 /** @typedef {import("./messages.js").Finding} Finding */
 /** @typedef {import("./messages.js").Forecast} Forecast */
@@ -103,14 +104,7 @@ function slopeText(slope, unit) {
  * @param {number} x
  */
 function timeOfStep({ x: xs, t }, x) {
-  let low = 0;
-  let high = xs.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (xs[middle] < x) low = middle + 1;
-    else high = middle;
-  }
-  return xs.length ? t[Math.min(low, xs.length - 1)] : null;
+  return xs.length ? t[Math.min(lowerBound(xs, x), xs.length - 1)] : null;
 }
 
 /**
