@@ -61,7 +61,6 @@ class RankEvidence:
         growth: the newest answer to the question what grows here.
         within_step: the newest answer to what is held within a step, as in an evaluation.
         ooms: reports of running out of memory, oldest first.
-        map: the newest look at the segments: ``largest_free_bytes``, ``free_bytes``, ...
         trials: what the newest recorded window says of other settings, the best first.
     """
 
@@ -73,14 +72,12 @@ class RankEvidence:
     events: tuple[Happening, ...] = ()
     total_bytes: int | None = None
     limit_bytes: int | None = None
-    device_name: str = ""
     torch_version: str = ""
     settings: str | None = None
     processes: tuple[Mapping[str, Any], ...] = ()
     outside: tuple[Mapping[str, Any], ...] = ()
     growth: GrowthReport | None = None
     ooms: tuple[OomReport, ...] = ()
-    map: Mapping[str, Any] | None = None
     trials: tuple[SettingsTrial, ...] = ()
     within_step: GrowthReport | None = None
 

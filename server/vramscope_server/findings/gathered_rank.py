@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from vramscope_analysis.evidence.columns import Rows as EvidenceRows
 from vramscope_analysis.evidence.growth_report import GrowthReport
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import Happening, RankEvidence, Stretch
@@ -33,12 +32,6 @@ _HEAD_STEPS: Final = 64
 _FLOOR: Final = "allocated_bytes.all.current"
 _PEAK: Final = "step.peak_allocated_bytes"
 _NOT_STRETCHES: Final = frozenset({"forward", "backward", "optimizer"})
-_MAP: Final = {
-    "largest_free_bytes": "cache.largest_free_bytes",
-    "returnable_bytes": "cache.returnable_bytes",
-    "stranded_bytes": "cache.stranded_bytes",
-    "private_pool_bytes": "cache.private_pool_bytes",
-}
 _INT64_MAX: Final = (1 << 63) - 1
 _MAX_ANSWERS: Final = 64
 _OBJECTS: Final = 12
@@ -187,7 +180,6 @@ class GatheredRank:
             events=tuple(happening for happening, _ in self._events),
             total_bytes=None if device is None else device.total_bytes,
             limit_bytes=None if device is None else device.limit_bytes,
-            device_name="" if device is None else device.name,
             torch_version=self.info.software.get("torch", ""),
             settings=self._settings,
             processes=tuple(self._status.get("processes") or ()),
@@ -206,9 +198,7 @@ class GatheredRank:
             total_bytes = told.total_bytes
             if total_bytes is None:
                 total_bytes = samples.last("device.total_bytes")
-            return replace(
-                told, steps=steps, samples=samples, total_bytes=total_bytes, map=_map(samples)
-            )
+            return replace(told, steps=steps, samples=samples, total_bytes=total_bytes)
 
         return with_rows
 
@@ -240,12 +230,6 @@ class GatheredRank:
 def event_bytes(event: dict[str, Any]) -> int:
     """About how much an event holds."""
     return len(event["text"]) + len(repr(event["data"]))
-
-
-def _map(samples: EvidenceRows) -> dict[str, int] | None:
-    known = {name: samples.last(column) for name, column in _MAP.items()}
-    found = {name: value for name, value in known.items() if value is not None}
-    return found or None
 
 
 def _integer(value: Any) -> int | None:
