@@ -72,7 +72,7 @@ class GroupHolders:
         self.host = HostTensors()
         """Tensors on the host, if they were asked for."""
         self.idle: list[IdleGroup] = []
-        """Live tensors that no step works with."""
+        """Live tensors that no step works with, where those on the host were not asked for."""
         self.notes: list[str] = []
         self.saw_all = False
         """Whether all of Python was looked through for what no name leads to."""
@@ -109,8 +109,9 @@ class GroupHolders:
                 if host is not None:
                     elsewhere = self._numbers(reach, self._elsewhere)
                     self.host = host_tensors(reach, elsewhere, host)
-                idle = IdleTensors(reach, self._storage, self._births)
-                self.idle = idle.find(self._numbers(reach, self._plain), optimizers)
+                else:
+                    idle = IdleTensors(reach, self._storage, self._births)
+                    self.idle = idle.find(self._numbers(reach, self._plain), optimizers)
                 if upwards and any(each.missing for each in held):
                     self._look_upwards(reach, held)
                 return held

@@ -55,7 +55,7 @@ class HostTensors(Struct):
         return sorted(grown, key=lambda group: -(group.bytes or 0))[:MAX_GROUPS]
 
 
-def host_tensors(reach: Reach, tensors: Iterable[int], before: HostTensors | None) -> HostTensors:
+def host_tensors(reach: Reach, tensors: Iterable[int], before: HostTensors) -> HostTensors:
     """Sum up tensors on the host by what holds them.
 
     Args:
@@ -78,8 +78,7 @@ def host_tensors(reach: Reach, tensors: Iterable[int], before: HostTensors | Non
         if address not in addresses:
             addresses.add(address)
             sizes[number] = storage.nbytes()
-    known = set[int]() if before is None else before.ids
-    born = {number: int(id(reach.objects[number]) not in known) for number in sizes}
+    born = {number: int(id(reach.objects[number]) not in before.ids) for number in sizes}
     ways = {number: ways_within(reach, number) for number in sizes}
     for cluster in clusters(ways, born, reach.above):
         holder = named_within(reach, cluster)

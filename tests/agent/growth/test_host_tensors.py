@@ -16,7 +16,7 @@ pytestmark = pytest.mark.torch
 SHAPE = (7, 1001)
 
 
-def found_now(before: HostTensors | None) -> HostTensors:
+def found_now(before: HostTensors) -> HostTensors:
     reach = Reach(60.0)
     plain = torch.Tensor
     reach.search(lambda value: type(value) is plain and tuple(value.shape) == SHAPE)
@@ -32,7 +32,7 @@ def made(device: str = "cpu") -> Any:
 def test_a_storage_counts_once_and_growth_is_what_came() -> None:
     kept = [made()]
     views = [kept[0].view(SHAPE)]
-    before = found_now(None)
+    before = found_now(HostTensors())
     kept += [made(), made()]
     (group,) = found_now(before).grown_since(before)
     assert (group.count, group.bytes) == (2, 2 * 4 * 7 * 1001)
@@ -42,18 +42,18 @@ def test_a_storage_counts_once_and_growth_is_what_came() -> None:
 
 def test_what_has_gone_is_no_growth() -> None:
     kept = [made(), made()]
-    before = found_now(None)
+    before = found_now(HostTensors())
     kept.pop()
     assert found_now(before).grown_since(before) == []
 
 
 def test_tensors_elsewhere_are_left_out() -> None:
     kept = [made("meta")]
-    assert found_now(None).found == {}
+    assert found_now(HostTensors()).found == {}
     assert len(kept) == 1
 
 
 def test_a_lazy_copy_stays_one() -> None:
     kept = [torch._lazy_clone(made())]
-    found_now(None)
+    found_now(HostTensors())
     assert torch._C._is_cow_tensor(kept[0])
