@@ -31,12 +31,12 @@ def ship_left(folder: ReportFolder, ship: Ship) -> int:
     folder.tidy()
     shipped = 0
     for file in folder.claim_left(MAX_LEFT):
-        found = _read(file)
-        if found is None:
-            file.delete()  # not whole, or not a report: nobody can do anything with it
-            continue
-        report, data = found
         with Attempt() as attempt:
+            found = _read(file)
+            if found is None:
+                file.delete()  # not whole, or not a report: nobody can do anything with it
+                continue
+            report, data = found
             ship(begin_of(report, data), file, b"")
             shipped += 1
         if attempt.error is not None:
@@ -45,14 +45,20 @@ def ship_left(folder: ReportFolder, ship: Ship) -> int:
 
 
 def _read(file: ReportFile) -> tuple[dict[str, Any], bytes] | None:
+    """A report, and its bytes; ``None`` if it is none.
+
+    Raises:
+        OSError: the file cannot be read now.
+        MemoryError: there is no room for it now.
+    """
     if file.size_bytes > MAX_OOM_BYTES:
         return None
-    data = b""
-    report: Any = None
-    with Attempt():
-        with open(file.path, "rb") as opened:
-            data = opened.read(MAX_OOM_BYTES + 1)
-        report = json.loads(data)
+    with open(file.path, "rb") as opened:
+        data = opened.read(MAX_OOM_BYTES + 1)
+    try:
+        report: Any = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
     if not isinstance(report, dict) or report.get("format") != FORMAT:  # pyright: ignore[reportUnknownMemberType]
         return None
     return report, data  # pyright: ignore[reportUnknownVariableType]

@@ -74,6 +74,23 @@ def test_one_that_does_not_say_whose_it_is_is_left_alone(folder: ReportFolder) -
     assert path.exists()
 
 
+@pytest.mark.parametrize("error", [OSError("no more descriptors"), MemoryError()])
+def test_one_that_cannot_be_read_now_stays_for_the_next(
+    folder: ReportFolder, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*arguments: object) -> object:
+        raise error
+
+    path = leave(folder, REPORT)
+    monkeypatch.setattr(left_reports, "open", fail, raising=False)
+    assert ship_left(folder, Shipped()) == 0
+    monkeypatch.undo()
+    assert path.exists()
+    again = Shipped()
+    assert ship_left(folder, again) == 1
+    again.files[0].delete()
+
+
 def test_so_many_at_once_and_no_more(folder: ReportFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(left_reports, "MAX_LEFT", 2)
     for number in range(5):
