@@ -1,6 +1,7 @@
 // The first sentence of a run where something was found: the most urgent finding speaks, what else is
 // wrong follows as "Also:". Pure.
 
+import { findingGlyph } from "../findings.js";
 import { age, known } from "../format.js";
 import { capital, whereText } from "./card-words.js";
 
@@ -10,7 +11,6 @@ import { capital, whereText } from "./card-words.js";
 
 /** @type {Record<Severity, number>} */
 const WEIGHT = { crit: 0, warn: 1, info: 2, quiet: 2, ok: 3 };
-const SEVERITY = /** @type {const} */ ({ critical: "crit", warning: "warn", info: "info" });
 
 /** Whether a finding may make the sentence: what is only worth knowing does not. @param {Finding} finding */
 export function speaks(finding) {
@@ -48,7 +48,7 @@ export function withFindings(plain, { findings, state, silent_s, ranksAreGone, w
  * @returns {Verdict}
  */
 function alive(plain, first, second, ranksAreGone, world_size) {
-  const severity = SEVERITY[first.severity] ?? "info";
+  const severity = findingGlyph(first);
   // Of equals: ranks that are gone come first, head-room comes last.
   const ahead = ranksAreGone ? WEIGHT[severity] < WEIGHT[plain.severity] : WEIGHT[severity] <= WEIGHT[plain.severity];
   if (!ahead) return { ...plain, second: `Also: ${first.summary}` };

@@ -1,5 +1,6 @@
 // What of a finding is drawn into the chart: since when, how fast, until when, and what it accuses. Pure.
 
+import { findingGlyph } from "../findings.js";
 import { known, mibPerStep, sizeText, MIB, count } from "../format.js";
 import { lowerBound } from "../series.js";
 
@@ -79,7 +80,7 @@ export function evidenceOf(finding, { steps, rows, xKind, isLive }) {
   const forecast = isLive ? drawableForecast(evidence.forecast) : null;
   return {
     id: finding.id,
-    severity: finding.severity === "critical" ? "crit" : finding.severity === "warning" ? "warn" : "info",
+    severity: findingGlyph(finding),
     onset,
     onset_t,
     ranks: finding.ranks,

@@ -1,5 +1,6 @@
 // The words of a report of running out of memory. Pure.
 
+import { findingGlyph } from "../findings.js";
 import { clockWithUtc, count, known, sizeText } from "../format.js";
 import { capital, placeText, remedyText } from "../findings/card-words.js";
 import { askedText, whereItWent } from "./where-it-went.js";
@@ -37,7 +38,7 @@ export function oomVerdict(answer, world_size) {
   if (isAsked(answer)) {
     return { severity: "info", key: `asked-${answer.id}`, sentence: `Rank ${answer.rank} did not run out of memory: this is how it stood when another rank did.`, second: known(answer.device_free_bytes ?? report.device_free_bytes) ? `${sizeText(answer.device_free_bytes ?? report.device_free_bytes)} were free on its device.` : "" };
   }
-  const severity = !finding ? "crit" : finding.severity === "critical" ? "crit" : finding.severity === "warning" ? "warn" : "info";
+  const severity = finding ? findingGlyph(finding) : "crit";
   const asked = answer.request_bytes ?? answer.segment_bytes;
   const sentence = finding?.summary ?? `Out of memory${at}: ${known(asked) ? `asked for ${sizeText(asked)}` : "how much was asked for is not known"}${known(report.device_free_bytes) ? `; ${sizeText(report.device_free_bytes)} were left on the device` : ""}.`;
   const where = capital([rank, finding?.detail ? "" : partText(answer)].filter(Boolean).join(", "));
