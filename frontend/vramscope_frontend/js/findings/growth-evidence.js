@@ -3,6 +3,7 @@
 import { findingGlyph } from "../findings.js";
 import { known, mibPerStep, sizeText, MIB, count } from "../format.js";
 import { lowerBound } from "../series.js";
+import { speaks } from "./finding-verdict.js";
 
 /** @typedef {import("./messages.js").Finding} Finding */
 /** @typedef {import("./messages.js").Forecast} Forecast */
@@ -87,7 +88,7 @@ export function evidenceOf(finding, { steps, rows, xKind, isLive }) {
     onsetText: known(since) ? `step ${count(since)}` : "",
     slopeText: known(slope) && slope > 0 ? slopeText(slope, evidence.unit) : "",
     wedge: forecast && wedgeOf(forecast, finding, { steps, rows, xKind }),
-    layer: finding.severity === "info" && finding.stage !== "suspected" ? null : (ACCUSED[finding.kind] ?? null),
+    layer: speaks(finding) ? (ACCUSED[finding.kind] ?? null) : null,
   };
 }
 
