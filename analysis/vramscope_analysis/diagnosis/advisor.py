@@ -15,7 +15,7 @@ import numpy as np
 from vramscope_analysis.diagnosis.batch_fit import batch_fit
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.diagnosis.peak_parts import FIRST_STEPS, PeakParts, peak_parts, phase_steps
-from vramscope_analysis.diagnosis.words import MIB, count_text, duration_text, share_text, size_text
+from vramscope_analysis.diagnosis.words import MIB, share_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 MIN_STEPS: Final = 20
@@ -198,30 +198,6 @@ MEASURES: Final[tuple[Callable[[RankEvidence, PeakParts], Remedy | None], ...]] 
     kept_outputs,
 )
 """In the order in which those are told that free as much."""
-
-
-def data_waiting(rank: RankEvidence) -> Remedy | None:
-    """More workers or pinned memory: where steps wait for data. Frees nothing: it is about time."""
-    rows = rank.steps.after(-WINDOW_STEPS)
-    wait, duration = rows.numbers("step.data_wait_us"), rows.numbers("step.duration_us")
-    known = np.isfinite(wait) & np.isfinite(duration) & (duration > 0)
-    if known.sum() < WINDOW_STEPS // 2:
-        return None
-    share = float(wait[known].sum() / duration[known].sum())
-    if share < 0.25 or float(np.median(wait[known] / duration[known])) < 0.1:
-        return None
-    workers, rss = rank.samples.last("host.workers"), rank.samples.last("host.workers_rss_bytes")
-    cost = "host memory for each worker"
-    if workers and rss is not None:
-        cost = f"{cost}: up to {size_text(rss / workers)} as those that there are"
-    now = "" if workers is None else f" ({count_text(workers)} now)"
-    saved_s = float(wait[known].mean()) / 1e6
-    return Remedy(
-        f"more DataLoader workers{now}, and pin_memory=True",
-        f"Steps wait {share_text(share)} of their time for data, {duration_text(saved_s)} each.",
-        None,
-        cost,
-    )
 
 
 def _is_worth_it(remedy: Remedy, parts: PeakParts) -> bool:

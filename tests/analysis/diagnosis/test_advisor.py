@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.made_ranks import GIB, MIB, made_rank, rows_of, stretch
-from vramscope_analysis.diagnosis.advisor import advise, data_waiting
+from tests.support.made_ranks import GIB, MIB, made_rank, stretch
+from vramscope_analysis.diagnosis.advisor import advise
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.evidence.columns import UNKNOWN
 
@@ -149,22 +149,3 @@ def test_the_most_effective_comes_first_and_trifles_are_left_out() -> None:
     freed = [remedy.predicted_bytes or 0 for remedy in remedies]
     assert freed == sorted(freed, reverse=True)
     assert not any("evaluate" in remedy.action for remedy in remedies)
-
-
-def test_waiting_for_data_is_told_with_the_host_memory_that_workers_take() -> None:
-    waits = {"step.duration_us": 100_000, "step.data_wait_us": 40_000}
-    samples = rows_of(2, {"host.workers": 2, "host.workers_rss_bytes": 6 * GIB})
-    remedy = data_waiting(made_rank(100, columns=waits, samples=samples))
-    assert remedy is not None
-    assert "40\u2009%" in remedy.why
-    assert "3.0 GiB" in remedy.cost
-    busy = {**waits, "step.data_wait_us": 5_000}
-    assert data_waiting(made_rank(100, columns=busy)) is None
-    assert data_waiting(made_rank(20, columns=waits)) is None
-    # Once an epoch the workers begin anew.
-    once: dict[str, Any] = {
-        **waits,
-        "step.data_wait_us": [0] * 99 + [9_000_000],
-        "step.duration_us": 100_000,
-    }
-    assert data_waiting(made_rank(100, columns=once)) is None
