@@ -261,6 +261,6 @@ def _was_looked_for(record: FindingRecord, judgement: Judgement) -> bool:
     """Whether its judge was asked about its ranks, and answered."""
     if record.kind in _STAYS or record.judge in judgement.not_asked:
         return False
-    if any(failure.judge == record.judge for failure in judgement.failures):
+    if record.judge in judgement.failures:
         return False
     return not record.ranks or not judgement.ranks.isdisjoint(record.ranks)

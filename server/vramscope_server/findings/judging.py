@@ -33,23 +33,16 @@ class Found(NamedTuple):
     finding: Finding
 
 
-class Failure(NamedTuple):
-    """A judge that raised; ``rank`` is None for one of all ranks."""
-
-    judge: str
-    rank: int | None
-
-
 @dataclass
 class Judgement:
     """What all judges said of a run at one time."""
 
     run_id: str
-    time_ns: int
     ranks: frozenset[int]
     """The ranks that there was evidence of."""
     found: list[Found] = field(default_factory=list[Found])
-    failures: set[Failure] = field(default_factory=set[Failure])
+    failures: set[str] = field(default_factory=set[str])
+    """Judges that raised."""
     not_asked: frozenset[str] = frozenset()
     """Judges that another server asks."""
     questions: list[Question] = field(default_factory=list[Question])
@@ -89,7 +82,7 @@ class Judging:
             without: names of judges that are not asked.
         """
         ranks = frozenset(rank.rank for rank in run.ranks)
-        judgement = Judgement(run.run_id, run.now_ns, ranks, not_asked=without)
+        judgement = Judgement(run.run_id, ranks, not_asked=without)
         # Numbers of an agent may be anything.
         with np.errstate(all="ignore"):
             for judge in self._judges:
@@ -100,7 +93,7 @@ class Judging:
                     continue
                 for rank in run.ranks:
                     self._ask(judgement, judge, rank.rank, partial(judge.judge, rank))
-            with self._guarded("questions", judgement, None):
+            with self._guarded("questions", judgement):
                 judgement.questions = self._questions(run)
         return judgement
 
@@ -112,19 +105,19 @@ class Judging:
         ask: Callable[[], list[Finding]],
     ) -> None:
         name = judge_name(judge)
-        with self._guarded(name, judgement, rank):
+        with self._guarded(name, judgement):
             for finding in ask()[:MAX_FINDINGS]:
                 is_named = rank is None or finding.ranks
                 named = finding if is_named else replace(finding, ranks=(rank or 0,))
                 judgement.found.append(Found(name, named))
 
     @contextmanager
-    def _guarded(self, name: str, judgement: Judgement, rank: int | None) -> Generator[None]:
+    def _guarded(self, name: str, judgement: Judgement) -> Generator[None]:
         begun_s = time.perf_counter()
         try:
             yield
         except Exception:  # a judge that fails must not silence the others
-            judgement.failures.add(Failure(name, rank))
+            judgement.failures.add(name)
             self.failures[name] += 1
             # It will fail again every few seconds, in the same way.
             if self.failures[name].bit_count() == 1:

@@ -16,7 +16,7 @@ from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_server.findings import shelf as shelf_module
 from vramscope_server.findings.across_ranks import across_ranks
 from vramscope_server.findings.board import FindingsBoard
-from vramscope_server.findings.judging import Failure, Found, Judgement
+from vramscope_server.findings.judging import Found, Judgement
 from vramscope_server.findings.record import FindingRecord
 from vramscope_server.store import findings
 from vramscope_server.store.database import StoreError
@@ -65,15 +65,13 @@ class Bench:
         self,
         *found: Finding,
         ranks: tuple[int, ...] = (0, 1, 2),
-        failures: tuple[Failure, ...] = (),
+        failures: tuple[str, ...] = (),
         over: tuple[int, ...] = (),
         not_asked: tuple[str, ...] = (),
     ) -> None:
         """What one judge says, two seconds after the last time."""
         self.now_ns += 2 * SECOND_NS
-        judgement = Judgement(
-            "run-a", self.now_ns, frozenset(ranks), not_asked=frozenset(not_asked)
-        )
+        judgement = Judgement("run-a", frozenset(ranks), not_asked=frozenset(not_asked))
         judgement.found = across_ranks([Found("leak", finding) for finding in found])
         judgement.failures = set(failures)
         self.board.judged(judgement, {0: (1, 500)}, frozenset(over))
@@ -239,7 +237,7 @@ async def test_nobody_looked_nothing_is_over(bench: Bench) -> None:
     bench.judged(LEAK)
     for _ in range(5):
         bench.judged(ranks=(1, 2))
-        bench.judged(failures=(Failure("leak", 0),))
+        bench.judged(failures=("leak",))
         bench.judged(not_asked=("leak",))
     assert len(bench.open_ones()) == 1
     bench.report(FINDING)  # of nobody that is asked in turn

@@ -19,7 +19,7 @@ from vramscope_protocol.messages import DeviceInfo, Field, RankInfo
 from vramscope_protocol.series import SERIES
 from vramscope_server.findings import judging as judging_module
 from vramscope_server.findings.evidence import GatheredEvidence
-from vramscope_server.findings.judging import Failure, Judging
+from vramscope_server.findings.judging import Judging
 from vramscope_server.registry.lives import LifeOffset
 from vramscope_server.rows import ColumnLayout, Rows
 
@@ -59,10 +59,10 @@ def test_a_judge_that_fails_is_noted_and_the_others_are_heard(
         ("fails", (0,)),
         ("differs", (0, 1)),
     ]
-    assert judgement.failures == {Failure("fails", 1)}
+    assert judgement.failures == {"fails"}
     assert judging.failures == {"fails": 5}
     assert len(caplog.records) == 3, "not every time: 1, 2, 4, 8 ..."
-    assert (judgement.run_id, judgement.time_ns) == ("run-a", 17)
+    assert judgement.run_id == "run-a"
     assert judgement.ranks == frozenset({0, 1})
     assert judging.names == ["grows", "fails", "differs"]
 
@@ -82,7 +82,7 @@ def test_what_else_is_worth_knowing_is_asked_too_and_may_fail() -> None:
 
     judgement = Judging(ALL, broken).judge(RUN)
     assert judgement.questions == []
-    assert Failure("questions", None) in judgement.failures
+    assert "questions" in judgement.failures
 
 
 def test_findings_of_one_judge_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
