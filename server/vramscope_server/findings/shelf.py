@@ -78,14 +78,9 @@ class Shelf:
         while len(self._past) > MAX_PAST:
             self._drop_past(next(iter(self._past)))
 
-    def take_away(self, record: FindingRecord, key: Key | None = None) -> None:
-        """Take one away.
-
-        Args:
-            record: which.
-            key: where it lies, if it has changed since.
-        """
-        key = key_of(record) if key is None else key
+    def take_away(self, record: FindingRecord) -> None:
+        """Take one away, before what it is told apart by changes."""
+        key = key_of(record)
         if self._open.get(key) is record:
             del self._open[key]
             of_run = self._open_of[record.run_id]

@@ -36,12 +36,12 @@ def test_open_ones_and_past_ones_by_key_and_run() -> None:
     assert (shelf.past(key_of(one)), shelf.final_of("run-a")) == (None, [])
 
 
-def test_one_that_changed_is_taken_from_where_it_lay() -> None:
+def test_one_that_changes_is_taken_away_before() -> None:
     shelf, one = Shelf(), record()
     shelf.put(one)
     before = key_of(one)
+    shelf.take_away(one)
     one.subject = "a.py:1"
-    shelf.take_away(one, before)
     shelf.put(one)
     assert shelf.open_of("run-a") == [one]
     assert shelf.open(before) is None
