@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from vramscope_analysis.diagnosis.head_room import allocator_limit
 from vramscope_analysis.diagnosis.peak_parts import BATCH, FIRST_STEPS, phase_steps
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
@@ -15,8 +14,6 @@ STEPS_A_SIZE: Final = 3
 """A size counts when so many steps had it."""
 MOST_MISFIT: Final = 0.05
 """Largest distance of a size's peak from the line, as part of the highest peak."""
-SPARE_SHARE: Final = 0.05
-"""Part of the limit that is not filled: steps differ."""
 
 
 @dataclass(frozen=True)
@@ -25,20 +22,12 @@ class BatchFit:
 
     Args:
         bytes_per_sample: its slope.
-        fixed_bytes: what is needed whatever the size.
         smallest, largest_tried: the sizes that it was measured at.
-        largest: the largest size that fits; None without a limit.
     """
 
     bytes_per_sample: int
-    fixed_bytes: int
     smallest: int
     largest_tried: int
-    largest: int | None
-
-    def peak_bytes(self, batch: int) -> int:
-        """The peak that a step with this size would have."""
-        return self.fixed_bytes + self.bytes_per_sample * batch
 
 
 def batch_fit(rank: RankEvidence) -> BatchFit | None:
@@ -57,8 +46,4 @@ def batch_fit(rank: RankEvidence) -> BatchFit | None:
     misfit = np.abs(peaks - (fixed + slope * sizes)).max()
     if slope <= 0 or fixed < 0 or misfit > MOST_MISFIT * peaks.max():
         return None
-    limit_bytes = allocator_limit(rank)
-    largest = None
-    if limit_bytes is not None:
-        largest = max(int(((1 - SPARE_SHARE) * limit_bytes - fixed) // slope), 0)
-    return BatchFit(round(slope), round(fixed), int(sizes[0]), int(sizes[-1]), largest)
+    return BatchFit(round(slope), int(sizes[0]), int(sizes[-1]))

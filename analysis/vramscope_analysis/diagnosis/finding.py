@@ -3,32 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 Severity = Literal["info", "warning", "critical"]
 Stage = Literal["suspected", "confirmed"]
-
-KINDS: Final = (
-    "leak",
-    "cycle_growth",
-    "retained_exception",
-    "retention",
-    "fragmentation",
-    "thrash",
-    "oom",
-    "near_oom",
-    "non_torch_memory",
-    "other_process",
-    "pinned_growth",
-    "host_growth",
-    "rank_imbalance",
-    "oversized_cache",
-    "first_step_state",
-    "recording_overhead",
-    "agent_degraded",
-)
-"""Every kind of finding. ``retention`` is memory that is kept and does not grow any more, or that
-goes back by itself: a peak of an evaluation, a model that was meant to be gone."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +48,8 @@ class Finding:
     """One thing that is wrong, as it is judged now."""
 
     kind: str
+    """Name of what is wrong. ``retention`` is memory that is kept and does not grow any more, or
+    that goes back by itself: a peak of an evaluation, a model that was meant to be gone."""
     severity: Severity
     summary: str
     """One sentence for a person, at most 110 characters: cause, amount, place, time."""

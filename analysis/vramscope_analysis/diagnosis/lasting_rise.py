@@ -35,13 +35,11 @@ class LastingRise:
 
     Args:
         step: the first step at whose end it was there.
-        row: of the floors.
         bytes: how much.
         is_workspace: whether it is of the size of a cuBLAS workspace, and in few blocks.
     """
 
     step: int
-    row: int
     bytes: float
     is_workspace: bool
 
@@ -66,7 +64,7 @@ def lasting_rises(floors: Floors) -> list[LastingRise]:
         after = level[row : row + LASTING_ROWS]
         if not is_workspace and (rise < least or after[-1] - after[0] > _GOES_ON * rise):
             continue
-        rises.append(LastingRise(int(floors.step[row]), int(row), rise, is_workspace))
+        rises.append(LastingRise(int(floors.step[row]), rise, is_workspace))
     return rises
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.floors import floors_of
-from vramscope_analysis.diagnosis.forecast import LEAST_CONFIDENCE, PEAK, Forecast, forecast_of
+from vramscope_analysis.diagnosis.forecast import PEAK, Forecast, forecast_of
 from vramscope_analysis.diagnosis.growth_reading import growth_reading
 from vramscope_analysis.diagnosis.head_room import allocator_limit
 from vramscope_analysis.diagnosis.trend import Growth, growth_of
@@ -95,7 +95,6 @@ def _finding(growth: Growth, forecast: Forecast) -> Finding:
             "grown_bytes": int(growth.grown_bytes),
             "base_bytes": int(growth.base_bytes),
             "forecast": forecast.evidence(),
-            "least_confidence": LEAST_CONFIDENCE,
             "facts": [
                 "Memory at the ends of steps does not grow by new tensors: it is no leak.",
                 f"Steps need {size_text(growth.grown_bytes)} more than at step "

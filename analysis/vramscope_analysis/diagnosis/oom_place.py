@@ -21,7 +21,6 @@ _SEARCHES: Final = {
 _TOP: Final = "<module>"
 """Function of a line that is in none."""
 _PINNING: Final = ("pin_memory",)
-_MOVING: Final = {"to", "cuda", "convert", "_apply"}
 
 
 @dataclass(frozen=True)
@@ -80,15 +79,6 @@ def is_search_for_batch_size(report: OomReport) -> bool:
 def is_pinning(report: OomReport) -> bool:
     """Whether pinned memory of the host was asked for."""
     return any(text_in(frame, "function") in _PINNING for frame in _asking_frames(report)[:4])
-
-
-def is_moving_model(report: OomReport) -> bool:
-    """Whether a module was on its way to the device: ``model.to("cuda")``."""
-    return any(
-        text_in(frame, "function") in _MOVING
-        and _slashed(text_in(frame, "file")).endswith("torch/nn/modules/module.py")
-        for frame in _asking_frames(report)
-    )
 
 
 def optimizer_in(report: OomReport) -> str:

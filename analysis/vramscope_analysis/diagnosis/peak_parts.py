@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from vramscope_analysis.diagnosis.head_room import allocator_limit
 from vramscope_analysis.evidence.columns import UNKNOWN, Rows
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.waterfall import COLUMNS_OF_STEP, Reading, account
@@ -26,12 +25,8 @@ class PeakParts:
     Args:
         peak_bytes: allocated then.
         parameters, gradients, optimizer_state, buffers, activations: of that.
-        not_split: of that, gradients or optimizer state that may have been there or not.
         peak_part: 1 forward, 2 backward, 3 optimizer, 0 not known.
-        at_step: number of the step.
-        row: where it is in the rank's steps.
         batch: samples in its batch.
-        limit_bytes: what PyTorch's allocator may hold.
     """
 
     peak_bytes: int
@@ -40,19 +35,8 @@ class PeakParts:
     optimizer_state: int | None
     buffers: int | None
     activations: int | None
-    not_split: int | None
     peak_part: int
-    at_step: int | None
-    row: int
     batch: int | None
-    limit_bytes: int | None
-
-    @property
-    def constant_bytes(self) -> int | None:
-        """What is there whatever the batch: parameters, buffers and the optimizer's state."""
-        parts = (self.parameters, self.optimizer_state, self.buffers)
-        known = [part for part in parts if part is not None]
-        return sum(known) if len(known) == len(parts) else None
 
 
 def phase_steps(rank: RankEvidence, *names: str) -> set[int]:
@@ -102,12 +86,8 @@ def _divided(rank: RankEvidence, row: int) -> PeakParts:
         optimizer_state=parts["optimizer_state"],
         buffers=parts["buffers"],
         activations=parts["activations"],
-        not_split=parts["not_split"],
         peak_part=reading.peak_part or 0,
-        at_step=None if rows.number is None else int(rows.number[row]),
-        row=row,
         batch=batch if batch is not None and batch >= 1 else None,
-        limit_bytes=allocator_limit(rank),
     )
 
 

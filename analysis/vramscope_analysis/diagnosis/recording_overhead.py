@@ -47,7 +47,6 @@ def recording_overhead(rank: RankEvidence) -> list[Finding]:
     cost = f"; steps take {share_text(slower[0])} longer" if is_slow and slower is not None else ""
     evidence: dict[str, Any] = {
         "series": "step.duration_us",
-        "recorded_by": whose,
         "since_step": first,
         "steps": steps,
         "slower_share": None if slower is None else round(slower[0], 4),

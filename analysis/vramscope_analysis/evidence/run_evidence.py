@@ -81,11 +81,6 @@ class RankEvidence:
     trials: tuple[SettingsTrial, ...] = ()
     within_step: GrowthReport | None = None
 
-    @property
-    def own_limit_bytes(self) -> int | None:
-        """What the process may have at most: its cap, else the device."""
-        return self.total_bytes if self.limit_bytes is None else self.limit_bytes
-
 
 @dataclass(frozen=True, eq=False)
 class RunEvidence:

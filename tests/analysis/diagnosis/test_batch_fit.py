@@ -15,7 +15,7 @@ def job(sizes: list[int], extra: int = 0, **more: Any) -> BatchFit | None:
     return batch_fit(made_rank(len(sizes), columns=columns, **more))
 
 
-def test_two_sizes_give_the_cost_of_a_sample_and_the_largest_size_that_fits() -> None:
+def test_two_sizes_give_the_cost_of_a_sample() -> None:
     fit = batch_fit(
         made_rank(
             10,
@@ -27,10 +27,7 @@ def test_two_sizes_give_the_cost_of_a_sample_and_the_largest_size_that_fits() ->
     )
     assert fit is not None
     assert abs(fit.bytes_per_sample - 512 * MIB) <= 1
-    assert abs(fit.fixed_bytes - 10 * GIB) <= 64
     assert (fit.smallest, fit.largest_tried) == (8, 16)
-    assert fit.largest == 132  # 95 % of 80 GiB
-    assert abs(fit.peak_bytes(32) - 26 * GIB) <= 64
 
 
 def test_one_size_tells_nothing_nor_does_one_step_of_another() -> None:
@@ -48,18 +45,3 @@ def test_peaks_that_lie_on_no_line_are_not_fitted() -> None:
 def test_an_evaluation_does_not_count() -> None:
     sizes = [8] * 5 + [16] * 5 + [32] * 5
     assert job(sizes, extra=30 * GIB, stretches=[stretch("eval", 14)]) is not None
-
-
-def test_without_a_limit_the_largest_size_is_not_known() -> None:
-    fit = batch_fit(
-        made_rank(
-            8,
-            columns={
-                "user.batch_size": [8] * 5 + [16] * 3,
-                "step.peak_allocated_bytes": [2 * GIB] * 5 + [3 * GIB] * 3,
-            },
-            total_bytes=None,
-        )
-    )
-    assert fit is not None
-    assert fit.largest is None

@@ -9,12 +9,6 @@ import pytest
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 
-def test_a_process_may_have_its_cap_else_the_device() -> None:
-    assert RankEvidence(0, total_bytes=100, limit_bytes=80).own_limit_bytes == 80
-    assert RankEvidence(0, total_bytes=100).own_limit_bytes == 100
-    assert RankEvidence(0).own_limit_bytes is None
-
-
 def test_of_what_was_not_told_nothing_is_known() -> None:
     rank = RankEvidence(0)
     assert (len(rank.steps), len(rank.samples), rank.growth, rank.settings) == (0, 0, None, None)

@@ -40,7 +40,7 @@ def read(rank: GatheredRank) -> RankEvidence:
 def test_who_it_is_and_what_it_has() -> None:
     evidence = read(GatheredRank(INFO))
     assert (evidence.rank, evidence.host) == (3, "node")
-    assert (evidence.total_bytes, evidence.own_limit_bytes) == (100, 80)
+    assert (evidence.total_bytes, evidence.limit_bytes) == (100, 80)
     assert evidence.torch_version == "2.11.0"
     assert (evidence.settings, evidence.growth) == (None, None)
     assert (len(evidence.steps), len(evidence.samples)) == (0, 0)
