@@ -100,7 +100,9 @@ class Observer:
         on_boundary: Callable[[], None] | None = None
         self._further: FurtherDevices | None = None
         optimizers = OptimizersInUse(lambda: self._steps.step)
-        optimizer_listeners: list[Callable[[Any], None]] = [optimizers.saw_optimizer]
+        optimizer_listeners: list[Callable[[Any], None]] = []
+        if config.explain_growth:
+            optimizer_listeners.append(optimizers.saw_optimizer)
         self_cost = SelfCost(other_cpu_ns)
         listing: Callable[[], ProcessListing] = ProcessListing
         if config.emulate:

@@ -17,6 +17,7 @@ from vramscope.collectors.nvml import NvmlMonitor
 from vramscope.collectors.nvml_library import NvmlLibrary
 from vramscope.config import load_config
 from vramscope.devices.device import DeviceMemory
+from vramscope.growth.optimizers_in_use import OptimizersInUse
 from vramscope.identity.identity import identify
 from vramscope.notices import Notices
 from vramscope.observer import Observer
@@ -135,6 +136,25 @@ def test_the_options_limit_the_commands(watch: Callable[..., Watch]) -> None:
     assert watch(allow="gc_collect").observer.commands() == ["gc_collect"]
     assert "explain_growth" in only_reading.observer.commands()
     assert "explain_growth" not in watch(explain_growth="0").observer.commands()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("is_on", [True, False])
+def test_optimizers_are_noted_only_where_growth_may_be_explained(
+    watch: Callable[..., Watch], monkeypatch: pytest.MonkeyPatch, is_on: bool
+) -> None:
+    import torch
+
+    seen: list[Any] = []
+    monkeypatch.setattr(
+        OptimizersInUse, "saw_optimizer", lambda self, optimizer: seen.append(optimizer)
+    )
+    watch(emulate=True, explain_growth=str(int(is_on)))
+    parameter = torch.nn.Parameter(torch.ones(1))
+    parameter.grad = torch.ones(1)
+    optimizer = torch.optim.SGD([parameter])
+    optimizer.step()
+    assert seen == [optimizer] * is_on
 
 
 def test_the_rate_and_the_series_are_those_that_were_asked_for(
