@@ -36,6 +36,9 @@ _SHORT_PERIOD_STEPS: Final = 16
 _RISES_OF_SHORT: Final = 6
 _MOST_RISES: Final = 64
 _SETTLED_ROWS: Final = 2
+_MORE_WORK: Final = 2.5
+"""Of a rise: by so much more is handed out from rise to rise where the work itself gets larger.
+Whoever reads what a leak has kept hands out once or twice what was added since the last time."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,8 @@ def _staircase(
     noise = float(np.median(floors.allocated[first:] - level[first:]))
     if noise > _NOISE_SHARE * float(np.median(rises)):
         return None
+    if _is_more_work(floors, rows, rises):
+        return None
     adds_blocks = None
     if floors.blocks is not None:
         blocks = kept_level(floors.blocks)
@@ -171,3 +176,14 @@ def _staircase(
         tuple(int(step) for step in floors.step[rows]),
         names.pop() if len(names) == 1 else "",
     )
+
+
+def _is_more_work(floors: Floors, rows: NDArray[np.int64], rises: NDArray[np.float64]) -> bool:
+    """Whether more is done each time, as in an evaluation of a set that grows.
+
+    What stays until the next time is then larger each time, and was not kept from the times before.
+    """
+    if floors.volume is None:
+        return False
+    more = np.diff(floors.volume[rows])
+    return bool(np.median(more) > _MORE_WORK * float(np.median(rises)) and more.min() > 0)

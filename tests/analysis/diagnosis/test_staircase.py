@@ -27,10 +27,20 @@ def staircase(rank: RankEvidence) -> Staircase | None:
 
 
 def climbing(
-    period: int, *, steps: int = 300, rise: int = 12 * MIB, stretches: tuple[Stretch, ...] = ()
+    period: int,
+    *,
+    steps: int = 300,
+    rise: int = 12 * MIB,
+    stretches: tuple[Stretch, ...] = (),
+    more: int | None = None,
 ) -> RankEvidence:
+    """``more``: by so much more is handed out at each rise than at the one before."""
     risen = steps_of(steps) // period
-    return rank_of(BASE + risen * rise, BLOCKS + risen * 2, stretches=stretches)
+    columns = {}
+    if more is not None:
+        is_rise = np.diff(risen, prepend=0) > 0
+        columns["step.allocated_volume_bytes"] = 100 * MIB + is_rise * risen * more
+    return rank_of(BASE + risen * rise, BLOCKS + risen * 2, stretches=stretches, columns=columns)
 
 
 @pytest.mark.parametrize("period", [20, 50, 60])
@@ -79,6 +89,13 @@ def test_it_is_over_when_the_next_rise_does_not_come() -> None:
     rank = rank_of(BASE + risen * 48 * MIB, BLOCKS + risen)
     assert staircase(at(rank, 200)) is not None
     assert staircase(at(rank, 240)) is None
+
+
+@pytest.mark.parametrize(("more", "is_one"), [(0, True), (1, True), (2, True), (4, False)])
+def test_more_work_each_time_leaves_more_behind_each_time(more: int, is_one: bool) -> None:
+    """As an evaluation of a set that grows; reading what was kept is no such work."""
+    found = staircase(at(climbing(50, more=more * 12 * MIB), 210))
+    assert (found is not None) is is_one
 
 
 def test_rises_of_different_heights_are_none() -> None:
