@@ -35,3 +35,10 @@ test("Markdown holds the account, the remedies and the words of PyTorch", () => 
   const text = oomMarkdown(madeAnswer({ finding: made({ remedies: [{ action: "halve the batch", why: "saves a third", predicted_bytes: null, fix: "batch = 4" }] }) }), { run: "gpt", world_size: 1, address: "http://x/oom/o1" });
   for (const part of ["| free, in pieces | 421 MiB |", "| asked for | 198 MiB in one piece: 32.0 MiB too much |", "1. Halve the batch. Saves a third.", "CUDA out of memory.", "http://x/oom/o1"]) assert.ok(text.includes(part), part);
 });
+
+test("a fix of several lines stays one block of code, a remedy without reasons ends with its sentence", () => {
+  const remedies = [{ action: "halve the batch", why: "", predicted_bytes: null, fix: "batch = 4\nsteps = 2" }, { action: "empty the cache", why: "frees what is unused", predicted_bytes: null }];
+  const text = oomMarkdown(madeAnswer({ finding: made({ remedies }) }), { run: "gpt", world_size: 1, address: "http://x/oom/o1" });
+  assert.ok(text.includes("\n\n**What would have helped**\n\n1. Halve the batch.\n\n       batch = 4\n       steps = 2\n\n2. Empty the cache. Frees what is unused."), text);
+  assert.doesNotMatch(oomMarkdown(madeAnswer({ finding: made() }), { run: "gpt", world_size: 1, address: "" }), /What would have helped/);
+});

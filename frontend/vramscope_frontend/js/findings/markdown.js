@@ -21,7 +21,7 @@ export function findingMarkdown(finding, { run, world_size, address, now_ns, emu
     ...culpritLines(finding),
     ...(finding.detail ? ["", finding.detail] : []),
     ...paragraph("Why we are sure", factsText(finding)),
-    ...remedyLines(finding),
+    ...remedyLines(finding.remedies, "What would help"),
     "",
     address,
   ];
@@ -44,8 +44,12 @@ function paragraph(title, text) {
   return text ? ["", `**${title}.** ${text}`] : [];
 }
 
-/** @param {Finding} finding */
-function remedyLines({ remedies }) {
+/**
+ * What helps, one after the other, each with its code; nothing where nothing does.
+ * @param {Finding["remedies"]} remedies
+ * @param {string} title
+ */
+export function remedyLines(remedies, title) {
   if (remedies.length === 0) return [];
-  return ["", "**What would help**", "", ...remedies.flatMap((remedy, i) => [`${i + 1}. ${capital(remedy.action)}. ${remedyText(remedy)}`.trimEnd(), ...(remedy.fix ? ["", ...remedy.fix.split("\n").map((line) => `       ${line}`), ""] : [])])];
+  return ["", `**${title}**`, "", ...remedies.flatMap((remedy, i) => [`${i + 1}. ${capital(remedy.action)}. ${remedyText(remedy)}`.trimEnd(), ...(remedy.fix ? ["", ...remedy.fix.split("\n").map((line) => `       ${line}`), ""] : [])])];
 }

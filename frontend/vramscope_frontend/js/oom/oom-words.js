@@ -2,7 +2,8 @@
 
 import { findingGlyph } from "../findings.js";
 import { clockWithUtc, count, known, sizeText } from "../format.js";
-import { capital, placeText, remedyText } from "../findings/card-words.js";
+import { capital, placeText } from "../findings/card-words.js";
+import { remedyLines } from "../findings/markdown.js";
 import { askedText, whereItWent } from "./where-it-went.js";
 
 /** @typedef {import("./messages.js").OomRow} OomRow */
@@ -91,7 +92,7 @@ export function oomMarkdown(answer, { run, world_size, address }) {
   if (account) {
     lines.push("", `| of ${sizeText(account.limit_bytes)} | |`, "|---|---:|", ...account.parts.map((part) => `| ${part.name} | ${sizeText(part.bytes)} |`), `| asked for | ${askedText(account)} |`);
   }
-  if (finding?.remedies.length) lines.push("", "**What would have helped**", "", ...finding.remedies.flatMap((remedy, i) => [`${i + 1}. ${capital(remedy.action)}. ${remedyText(remedy)}`, ...(remedy.fix ? ["", `       ${remedy.fix}`, ""] : [])]));
+  lines.push(...remedyLines(finding?.remedies ?? [], "What would have helped"));
   if (report.by_stack?.length) lines.push("", "**Who held it**", "", ...byLine(report.by_stack).slice(0, 10).map((row) => `- ${sizeText(row.bytes)} in ${count(row.count)} blocks: \`${placeText(row) || "no Python stack"}\` ${row.function ?? ""}`));
   if (raised) lines.push("", "**Who asked**", "", "```", ...raised.frames.slice(0, 12).map((frame) => `${frame.file}:${frame.line} ${frame.function ?? ""}`), "```");
   if (report.message) lines.push("", "```", report.message, "```");
