@@ -241,25 +241,25 @@ class OomReports:
                     _logger.error("report %s: %s", identity, error.message)
 
     async def _change(self, run_id: str, identity: str, news: dict[str, Any]) -> None:
-        def change(connection: Connection) -> tuple[dict[str, Any], bytes] | None:
+        def change(connection: Connection) -> dict[str, Any] | None:
             row = ooms.get(connection, identity)
-            data = ooms.body(connection, identity)
-            if row is None or data is None or row["run"] != run_id:
+            if row is None or row["run"] != run_id:
                 return None
             is_changed = bool(news.get("is_fatal"))
             if is_changed:
                 ooms.was_fatal(connection, identity, news.get("message", row["message"]))
             if "recovered_step" in news:
                 is_changed |= ooms.went_on(connection, identity, news["recovered_step"])
-            changed = ooms.get(connection, identity) if is_changed else None
-            return None if changed is None else (changed, data)
+            return ooms.get(connection, identity) if is_changed else None
 
-        changed = await self._store.write(change)
-        if changed is None:
+        row = await self._store.write(change)
+        if row is None:
             return
-        row, data = changed
         self._news.pop((run_id, identity), None)
-        # Not while the database is held: it takes seconds for a large one.
+        # Not while the database is held: both take long for a large one.
+        data = await self._store.read(lambda c: ooms.body(c, identity))
+        if data is None:
+            return  # it has made room since
         report = await self._store.compute(lambda: _with_verdict(row, data))
         await self._store.write(lambda c: ooms.judged(c, identity, row["shown"]))
         self._tell(row, report)

@@ -77,6 +77,26 @@ def test_a_step_that_ended_later_makes_it_recovered(server: ServerApp, evidence:
     assert evidence.taken[-1][2].recovered_step == 8
 
 
+def test_a_report_is_unpacked_only_if_something_has_changed(
+    server: ServerApp, evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpacked: list[str] = []
+    body = ooms.body
+
+    def noted(connection: Connection, identity: str) -> bytes | None:
+        unpacked.append(identity)
+        return body(connection, identity)
+
+    with server.agent() as agent:
+        send(agent)
+        monkeypatch.setattr(ooms, "body", noted)
+        for step in (8, 9, 10):
+            agent.event("oom_recovered", step=step, report="o1", reports=["o1"])
+        agent.event("oom_fatal", report="o1", message="CUDA out of memory.")
+        server.wait_until(lambda: len(evidence.taken) == 3)
+    assert unpacked == ["o1", "o1"]
+
+
 def test_what_ended_the_job_says_so(server: ServerApp, evidence: Evidence) -> None:
     with server.agent() as agent:
         send(agent)
