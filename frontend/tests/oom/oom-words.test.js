@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { askingFrame, byLine, oomMarkdown, oomVerdict, outcomeText } from "../../vramscope_frontend/js/oom/oom-words.js";
+import { byLine, oomMarkdown, oomVerdict, outcomeText } from "../../vramscope_frontend/js/oom/oom-words.js";
 import { made } from "../findings/made-finding.js";
 import { madeAnswer } from "./made-report.js";
 
@@ -17,13 +17,6 @@ test("the sentence is the verdict's; without one it claims no more than is known
   assert.match(oomVerdict(madeAnswer({ request_bytes: null }), 1).sentence, /how much was asked for is not known/);
   const asked = oomVerdict(madeAnswer({ source: "asked", linked_to: "o2", rank: 3 }), 8);
   assert.deepEqual([asked.severity, asked.sentence], ["info", "Rank 3 did not run out of memory: this is how it stood when another rank did."]);
-});
-
-test("who asked is a line of the program, not of a library", () => {
-  const frames = [{ file: "/x/site-packages/torch/nn/functional.py", line: 1 }, { file: "/home/ada/train.py", line: 30 }];
-  assert.equal(askingFrame(frames)?.line, 30);
-  assert.equal(askingFrame(frames.slice(0, 1))?.line, 1);
-  assert.equal(askingFrame([]), null);
 });
 
 test("stacks of one line are one row", () => {

@@ -8,7 +8,6 @@ import { askedText, whereItWent } from "./where-it-went.js";
 
 /** @typedef {import("./messages.js").OomRow} OomRow */
 /** @typedef {import("./messages.js").OomAnswer} OomAnswer */
-/** @typedef {import("./messages.js").Frame} Frame */
 
 /** @param {OomRow} row */
 export function isAsked(row) {
@@ -50,14 +49,6 @@ export function oomVerdict(answer, world_size) {
 function partText({ part, phase }) {
   const where = part ? `in the ${part}` : "";
   return phase && phase !== "train" ? `${where || "in"}${where ? " of " : " "}${phase}` : where;
-}
-
-/**
- * Lines of the program itself before those of libraries: who asked.
- * @param {Frame[]} frames innermost first
- */
-export function askingFrame(frames) {
-  return frames.find(({ file }) => !/site-packages|dist-packages|\/torch\/|<frozen|importlib|\/lib\/python\d/.test(file)) ?? frames[0] ?? null;
 }
 
 /**
