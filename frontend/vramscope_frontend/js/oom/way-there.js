@@ -1,5 +1,6 @@
 // The way to running out of memory: the peak of each step before it, and when the cache was flushed. Pure.
 
+import { ALLOCATED, PEAK_ALLOCATED, PEAK_RESERVED, RESERVED, RETRIES } from "../fields.js";
 import { known } from "../format.js";
 
 /** @typedef {import("./messages.js").OomReport} OomReport */
@@ -15,8 +16,7 @@ import { known } from "../format.js";
  * @property {number} highest
  */
 
-const PEAKS = { allocated: ["step.peak_allocated_bytes", "allocated_bytes.all.current"], reserved: ["step.peak_reserved_bytes", "reserved_bytes.all.current"] };
-const RETRIES = "num_alloc_retries";
+const PEAKS = { allocated: [PEAK_ALLOCATED, ALLOCATED], reserved: [PEAK_RESERVED, RESERVED] };
 /** Fewer steps are no way: the last minute of samples shows more. */
 const LEAST_STEPS = 2;
 

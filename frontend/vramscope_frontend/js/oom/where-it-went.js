@@ -1,5 +1,6 @@
 // Where the memory was when a process ran out of it, and what was asked for on top. Pure.
 
+import { ACTIVE, ALLOCATED, BUFFERS, GRADIENTS, OPTIMIZER_STATE, PARAMETERS, RESERVED } from "../fields.js";
 import { known, sizeText } from "../format.js";
 
 /** @typedef {import("./messages.js").OomReport} OomReport */
@@ -15,14 +16,11 @@ import { known, sizeText } from "../format.js";
  * @property {number | null} missing_bytes
  */
 
-const ALLOCATED = "allocated_bytes.all.current";
-const ACTIVE = "active_bytes.all.current";
-const RESERVED = "reserved_bytes.all.current";
 const CATEGORIES = /** @type {const} */ ([
-  ["category.parameters_bytes", "parameters", "parameters"],
-  ["category.gradients_bytes", "gradients", "gradients"],
-  ["category.optimizer_state_bytes", "optimizer", "optimizer state"],
-  ["category.buffers_bytes", "buffers", "buffers"],
+  [PARAMETERS, "parameters", "parameters"],
+  [GRADIENTS, "gradients", "gradients"],
+  [OPTIMIZER_STATE, "optimizer", "optimizer state"],
+  [BUFFERS, "buffers", "buffers"],
 ]);
 
 /**

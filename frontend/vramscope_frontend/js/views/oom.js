@@ -4,6 +4,7 @@ import { api } from "../api.js";
 import { WayChart } from "../charts/way-chart.js";
 import { commandEntry } from "../commands/catalogue.js";
 import { copyFrom, el, fill, fillWhenChanged } from "../dom.js";
+import { ALLOCATED } from "../fields.js";
 import { capital, placeText, remedyText } from "../findings/card-words.js";
 import { clock, count, inUnit, known, percent, plural, sizeText, tableUnit } from "../format.js";
 import { byLine, isAsked, oomMarkdown, oomVerdict, outcomeText } from "../oom/oom-words.js";
@@ -153,7 +154,7 @@ export class OomPage {
   showHeld(report) {
     const stacks = byLine(report.by_stack ?? []).slice(0, MOST_ROWS);
     const tensors = (report.largest ?? []).slice(0, MOST_ROWS);
-    const allocated = report.counters?.["allocated_bytes.all.current"];
+    const allocated = report.counters?.[ALLOCATED];
     if (stacks.length) {
       const unit = tableUnit(allocated ?? stacks[0].bytes);
       fill(this.heldContext, "by the line that allocated it");
