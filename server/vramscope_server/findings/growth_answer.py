@@ -9,8 +9,9 @@ from functools import cache, partial
 from typing import Any, Final, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
 from vramscope_analysis.diagnosis.questions import COMMAND
+from vramscope_analysis.evidence.entry_values import is_object
 from vramscope_analysis.evidence.growth_report import GrowthReport
-from vramscope_server.findings.plain_data import is_object, plain_value
+from vramscope_server.findings.plain_data import plain_text, plain_value
 
 MAX_ITEMS: Final = 64
 """Of any list, and of any object."""
@@ -121,7 +122,7 @@ def _number(value: Any) -> float | None:
 
 
 def _text(value: Any) -> str | None:
-    return value[:MAX_TEXT].replace("\0", "") if isinstance(value, str) else None
+    return plain_text(value, MAX_TEXT) if isinstance(value, str) else None
 
 
 def _bool(value: Any) -> bool | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final, TypeGuard, cast
+from typing import Any, Final, cast
 
 from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.evidence.entry_values import is_object
 
 MAX_CULPRITS: Final = 16
 MAX_REMEDIES: Final = 16
@@ -41,11 +41,6 @@ def plain_text(text: str, most: int = MAX_TEXT) -> str:
 def plain_value(value: Any) -> Any:
     """Numbers, words, lists and objects; what is no number, or none of these, is None."""
     return _plain(value, _MAX_DEPTH, [MAX_ITEMS])
-
-
-def is_object(value: Any) -> TypeGuard[Mapping[Any, Any]]:
-    """Whether decoded JSON is an object."""
-    return isinstance(value, Mapping)
 
 
 def _plain(value: Any, depth: int, left: list[int]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_protocol.integers import MAX_INT64
 from vramscope_protocol.messages import OomBegin
+from vramscope_server.findings.plain_data import plain_text
 
 MAX_TEXT: Final = 200
 MAX_MESSAGE: Final = 4000
@@ -65,10 +66,7 @@ def with_verdict(shown: Mapping[str, Any], finding: Finding | None) -> dict[str,
 
 def text(value: object, limit: int) -> str:
     """A text that every database can hold; empty for anything else."""
-    if not isinstance(value, str):
-        return ""
-    # PostgreSQL has no NUL, UTF-8 no halves of characters.
-    return value[:limit].replace("\0", "").encode(errors="replace").decode()
+    return plain_text(value, limit) if isinstance(value, str) else ""
 
 
 def number(value: object) -> int | None:
