@@ -95,7 +95,7 @@ class Demand:
             return cls(steps=max(report.step or 0, 0), **_before_first_step(report))
         floors, peaks = rows.numbers(_FLOOR), rows.numbers(_PEAK)
         peaks[_is_mixed(rows, report, rank)] = np.nan
-        floor = _last(floors)
+        floor = rows.last(_FLOOR)
         dropped = _dropped_gradients(rows)
         constant = None if floor is None else max(floor - dropped, 0)
         start = max(len(peaks) - _RECENT, min(_WARM_UP_STEPS, len(peaks) - 1))
@@ -155,15 +155,7 @@ def _until(rows: Rows, time_ns: int) -> Rows:
         return rows
     # Where the numbers begin again, another life of the process began.
     again = np.flatnonzero(np.diff(rows.number) <= 0)
-    return _after(rows, int(again[-1]) + 1) if len(again) else rows
-
-
-def _after(rows: Rows, first: int) -> Rows:
-    return Rows(
-        rows.time_ns[first:],
-        {name: column[first:] for name, column in rows.columns.items()},
-        None if rows.number is None else rows.number[first:],
-    )
+    return rows.after(int(again[-1]) + 1) if len(again) else rows
 
 
 def _before_first_step(report: OomReport) -> dict[str, Any]:
@@ -229,11 +221,6 @@ def _steady(values: Numbers) -> int | None:
     """The last values that are known, if they are all the same."""
     known = values[~np.isnan(values)][-_STEADY_STEPS:]
     return int(known[-1]) if len(known) and known[-1] >= 1 and np.ptp(known) == 0 else None
-
-
-def _last(values: Numbers) -> int | None:
-    known = np.flatnonzero(~np.isnan(values))
-    return int(values[known[-1]]) if len(known) else None
 
 
 def _amount(value: int | None) -> int | None:
