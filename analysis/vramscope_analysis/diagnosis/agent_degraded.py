@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from vramscope_analysis.diagnosis.finding import Finding, Remedy, Severity
+from vramscope_analysis.diagnosis.words import count_text
 
 KIND: Final = "agent_degraded"
 
@@ -71,13 +72,14 @@ def agent_degraded(readings: Sequence[AgentReading]) -> Finding | None:
         )
     lost = _increase([reading.lost for reading in readings], _baseline(readings))
     if lost:
-        parts.append(f"{_count(sum(lost.values()), 'row or message')} dropped")
+        dropped = count_text(sum(lost.values()), "row or message", "rows and messages")
+        parts.append(f"{dropped} dropped")
         evidence["lost"] = lost
         severity = "warning"
     errors = _increase([reading.errors for reading in readings], _baseline(readings))
     if errors:
         places = ", ".join(sorted(errors))
-        parts.append(f"{_count(sum(errors.values()), 'error')} of the agent in: {places}")
+        parts.append(f"{count_text(sum(errors.values()), 'error')} of the agent in: {places}")
         evidence["errors"] = errors
         severity = "warning"
     if not parts:
@@ -129,9 +131,3 @@ def _increase(totals: Sequence[dict[str, int]], baseline: int | None) -> dict[st
     before = {} if baseline is None else totals[baseline]
     grown = {name: count - before.get(name, 0) for name, count in totals[-1].items()}
     return {name: count for name, count in grown.items() if count > 0}
-
-
-def _count(number: int, noun: str) -> str:
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {'rows and messages' if noun == 'row or message' else noun + 's'}"
