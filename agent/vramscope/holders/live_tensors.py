@@ -54,17 +54,6 @@ def looking() -> Generator[None]:
         yield
 
 
-def all_tensors() -> list[Any]:
-    """Every plain tensor that the garbage collector knows of. To be dropped at once."""
-    objects = gc.get_objects()
-    try:
-        with looking():
-            return _plain_tensors(objects, TensorClasses())
-    finally:
-        # It is among the objects itself: they would all be held until the next collection.
-        objects.clear()
-
-
 def _plain_tensors(objects: list[Any], classes: TensorClasses) -> list[Any]:
     """By the classes first: there are few beside hundreds of thousands of objects."""
     kinds = list(map(type, objects))
@@ -79,23 +68,6 @@ def _plain_tensors(objects: list[Any], classes: TensorClasses) -> list[Any]:
         for each, kind in zip(objects, kinds, strict=True)
         if id(kind) in of_tensors and classes.is_plain(each)
     ]
-
-
-def largest_tensors(storage: Storage, count: int = 10) -> list[Any]:
-    """Tensors with the largest storages, one for each storage. To be dropped at once.
-
-    Args:
-        storage: finds a tensor's storage on the device.
-        count: how many at most.
-    """
-    found: dict[int, tuple[int, Any]] = {}
-    with looking():
-        for tensor in all_tensors():
-            place = storage(tensor)
-            if place is not None and place[1]:
-                found.setdefault(place[0], (place[1], tensor))
-    largest = sorted(found.values(), key=lambda each: -each[0])[:count]
-    return [tensor for _, tensor in largest]
 
 
 def tensor_words(tensor: Any) -> str:

@@ -12,8 +12,6 @@ torch = pytest.importorskip("torch")
 from vramscope.holders import live_tensors  # noqa: E402
 from vramscope.holders.live_tensors import (  # noqa: E402
     TensorClasses,
-    all_tensors,
-    largest_tensors,
     looking,
     tensor_words,
     tensors_at,
@@ -57,16 +55,6 @@ def test_which_objects_are_tensors_with_a_storage() -> None:
     with looking():
         assert all(map(classes.is_plain, dense))
         assert not any(map(classes.is_plain, others))
-
-
-def test_all_tensors_and_the_largest() -> None:
-    small, large = torch.ones(10), torch.ones(3_000_001)
-    view = large[:5]
-    ids = set(map(id, all_tensors()))
-    assert {id(small), id(large), id(view)} <= ids
-    first = largest_tensors(place, 1)
-    assert len(first) == 1
-    assert first[0].untyped_storage().data_ptr() == large.data_ptr()
 
 
 def test_tensors_by_their_address() -> None:

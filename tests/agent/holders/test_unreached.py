@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from vramscope.holders.live_tensors import all_tensors, looking  # noqa: E402
+from vramscope.holders.live_tensors import TensorClasses, looking  # noqa: E402
 from vramscope.holders.reach import Reach  # noqa: E402
 from vramscope.holders.unreached import Above  # noqa: E402
 
@@ -34,12 +34,23 @@ def no_collection() -> Iterator[None]:
     gc.collect()
 
 
+def tensors_of(length: int) -> list[Any]:
+    """Plain tensors of a length that Python's collector knows of; in ``looking``."""
+    objects = gc.get_objects()
+    is_plain = TensorClasses().is_plain
+    try:
+        return [each for each in objects if is_plain(each) and tuple(each.shape) == (length,)]
+    finally:
+        # It is among the objects itself: they would all be held until the next collection.
+        objects.clear()
+
+
 def above(length: int, limit_s: float = 60.0) -> tuple[Above, Reach]:
     """What is above tensors of a length, by which alone they are known here."""
     reach = Reach(60.0)
     with looking():
         reach.search(lambda value: False)
-        tensors = [each for each in all_tensors() if tuple(each.shape) == (length,)]
+        tensors = tensors_of(length)
         births = list(range(len(tensors)))
         return Above(reach, tensors, births, limit_s), reach
 
