@@ -20,8 +20,6 @@ from vramscope.holders.time_box import TimeBox
 
 LIMIT_S: Final = 0.02
 MAX_TENSORS: Final = 200
-_LARGE: Final = 50
-"""A graph of so many nodes is worth a word even before it is known to grow."""
 
 
 class Graphs(Struct):

@@ -98,15 +98,12 @@ class OomObserver:
         self._open: deque[_Kept] = deque(maxlen=MAX_OPEN)
         self._last_s = 0.0
         self._has_news = False
-        self.count = 0
-        """Times that PyTorch has told."""
 
     def out_of_memory(
         self, device: int, segment_bytes: int, allowed_bytes: int, free_bytes: int
     ) -> None:
         """PyTorch has no memory to give: it is about to raise, on this thread."""
         with self._lock:
-            self.count += 1
             now_s = self._last_s = self._monotonic_s()
             self._has_news = True
             detail = self._burst.decide(now_s)
