@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from vramscope.holders.code_owner import owner_of
+from vramscope.memory_map.look import FREE_STATE
 
 MAX_POOLS: Final = 200
 MAX_SIZES: Final = 64
@@ -16,7 +17,6 @@ MAX_PINNING: Final = 8
 PINNED_BYTES: Final = 1 << 20
 """Live blocks pin a segment that has a free piece as large as this."""
 
-_INACTIVE: Final = "inactive"
 _DEFAULT_POOL: Final = (0, 0)
 
 Segment = Mapping[str, Any]
@@ -34,7 +34,7 @@ def free_blocks(segments: Iterable[Segment]) -> Rows:
     found: dict[tuple[str, int], _FreeMemory] = {}
     for segment in segments:
         blocks: Sequence[Mapping[str, Any]] = segment["blocks"]
-        free = [int(block["size"]) for block in blocks if block["state"] == _INACTIVE]
+        free = [int(block["size"]) for block in blocks if block["state"] == FREE_STATE]
         if free:
             key = (_pool_name(segment), int(segment.get("stream", 0)))
             found.setdefault(key, _FreeMemory()).add(segment, free, blocks)
@@ -65,7 +65,7 @@ class _FreeMemory:
                     self._largest_segment_bytes, int(segment["total_size"])
                 )
             for block in blocks:
-                if block["state"] != _INACTIVE:
+                if block["state"] != FREE_STATE:
                     _add(self._pinning, block)
 
     def row(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def live_by_size(segments: Iterable[Segment]) -> Rows:
     found: dict[int, list[int]] = {}
     for segment in segments:
         for block in segment["blocks"]:
-            if block["state"] != _INACTIVE:
+            if block["state"] != FREE_STATE:
                 _add(found, block)
     rows = _size_rows(found)
     rest = rows[MAX_SIZES:]
@@ -114,7 +114,7 @@ def live_by_stack(segments: Iterable[Segment], deadline_s: float) -> tuple[Rows,
             is_complete = False
             break
         for block in segment["blocks"]:
-            if block["state"] != _INACTIVE:
+            if block["state"] != FREE_STATE:
                 frames = block.get("frames") or ()
                 has_stacks = has_stacks or bool(frames)
                 key = tuple(
