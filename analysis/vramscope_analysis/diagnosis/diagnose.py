@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
 
 from vramscope_analysis.diagnosis.cycle_growth import cycle_growth
 from vramscope_analysis.diagnosis.delayed_reuse import delayed_reuse
-from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.finding import SEVERITIES, Finding
 from vramscope_analysis.diagnosis.first_step_state import first_step_state
 from vramscope_analysis.diagnosis.fragmentation import fragmentation
 from vramscope_analysis.diagnosis.host_growth import host_growth
@@ -28,8 +27,6 @@ from vramscope_analysis.diagnosis.thrash import thrash
 from vramscope_analysis.diagnosis.tight import tight
 from vramscope_analysis.diagnosis.workspace import workspace
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
-
-SEVERITIES: Final = ("info", "warning", "critical")
 
 
 @dataclass(frozen=True)

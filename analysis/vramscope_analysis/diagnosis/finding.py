@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Severity = Literal["info", "warning", "critical"]
 Stage = Literal["suspected", "confirmed"]
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "critical")
+"""The most urgent last."""
 
 
 @dataclass(frozen=True)

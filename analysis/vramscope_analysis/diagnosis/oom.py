@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from vramscope_analysis.diagnosis.finding import Culprit, Finding, Severity
+from vramscope_analysis.diagnosis.finding import SEVERITIES, Culprit, Finding, Severity
 from vramscope_analysis.diagnosis.oom_case import OomCase
 from vramscope_analysis.diagnosis.oom_causes import Cause, causes_of, held_by
 from vramscope_analysis.diagnosis.oom_remedies import growth_verdict, remedies_of
@@ -78,8 +78,7 @@ def diagnose_oom(
 def _together(same: list[tuple[OomReport, Finding]]) -> Finding:
     """The newest, with the number of times; as severe as the worst of them."""
     report, finding = same[-1]
-    severities = {each.severity for _, each in same}
-    worst: Severity = next(s for s in ("critical", "warning", "info") if s in severities)
+    worst = max((each.severity for _, each in same), key=SEVERITIES.index)
     times = sum(1 + each.skipped for each, _ in same)
     detail = finding.detail
     if times > 1:

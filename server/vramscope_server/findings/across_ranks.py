@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.finding import SEVERITIES, Finding
 from vramscope_server.findings.judging import Found
 
 ALONE: Final = frozenset({"oom", "other_process", "rank_imbalance", "agent_degraded"})
@@ -14,7 +14,6 @@ ALONE: Final = frozenset({"oom", "other_process", "rank_imbalance", "agent_degra
 GROWTH: Final = frozenset({"leak", "cycle_growth", "retained_exception", "retention"})
 """What grows, as far as it is known: a growth that is looked into becomes one of them."""
 
-_WEIGHT: Final = {"critical": 0, "warning": 1, "info": 2}
 _ALIKE: Final = 0.25
 """Slopes on two ranks that differ by less come from the same line."""
 
@@ -88,4 +87,4 @@ def _slope(finding: Finding) -> float | None:
 
 def _urgency(each: Found) -> tuple[int, float, tuple[int, ...]]:
     finding = each.finding
-    return _WEIGHT[finding.severity], -finding.confidence, finding.ranks
+    return -SEVERITIES.index(finding.severity), -finding.confidence, finding.ranks

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from vramscope_analysis.diagnosis.finding import SEVERITIES
 from vramscope_server.findings.record import FindingRecord
 
-_URGENCY: Final = {"critical": 0, "warning": 1, "info": 2}
+_URGENCY: Final[dict[str, int]] = {name: at for at, name in enumerate(reversed(SEVERITIES))}
 
 
 def verdict(records: Iterable[FindingRecord], now_ns: int) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def verdict(records: Iterable[FindingRecord], now_ns: int) -> dict[str, Any]:
 
 def _order(record: FindingRecord) -> tuple[int, bool, int, str]:
     is_suspected = record.stage == "suspected"
-    return _URGENCY.get(record.severity, 3), is_suspected, -record.opened_ns, record.id
+    return _URGENCY.get(record.severity, len(_URGENCY)), is_suspected, -record.opened_ns, record.id
 
 
 def _line(record: FindingRecord) -> dict[str, Any]:
