@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { accusedRanks, findingGlyph, findingTime, findingTitle, lookedForText, mergeFindings, mutedFindings, openFindings, pastFindings, presentFindings } from "../vramscope_frontend/js/findings.js";
+import { accusedRanks, findingGlyph, findingTime, findingTitle, isPast, lookedForText, mergeFindings, mutedFindings, openFindings, pastFindings, presentFindings } from "../vramscope_frontend/js/findings.js";
 
 /** @returns {any} */
 const finding = (/** @type {string} */ id, /** @type {object} */ more = {}) => ({ id, kind: "agent_degraded", severity: "info", opened_ns: Number(id), resolved_ns: null, ranks: [0], ...more });
@@ -30,6 +30,7 @@ test("muted ones hold, but say nothing; a run that ended shows what it ended wit
   const muted = { reason: "known", until: "run" };
   const all = [finding("1", { muted }), finding("2"), finding("3", { resolved_ns: 9, state: "final" }), finding("4", { resolved_ns: 9, state: "resolved" })];
   assert.deepEqual([openFindings(all), mutedFindings(all), pastFindings(all)].map((list) => list.map((one) => one.id)), [["2"], ["1"], ["4"]]);
+  assert.deepEqual(all.map(isPast), [false, false, false, true]);
   assert.deepEqual(presentFindings(all, { state: "live" }).map((one) => one.id), ["2"]);
   assert.deepEqual(presentFindings(all, { state: "ended" }).map((one) => one.id), ["3", "2"]);
 });

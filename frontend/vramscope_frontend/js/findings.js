@@ -79,12 +79,17 @@ export function mutedFindings(findings) {
   return findings.filter((finding) => finding.resolved_ns === null && finding.muted).sort(byUrgency);
 }
 
+/** Whether it is over; what held when its rank or its run ended is not. @param {Pick<Finding, "resolved_ns" | "state">} finding */
+export function isPast(finding) {
+  return finding.resolved_ns !== null && finding.state !== "final";
+}
+
 /**
  * Those that are over, the one that ended last first.
  * @param {Finding[]} findings
  */
 export function pastFindings(findings) {
-  return findings.filter((finding) => finding.resolved_ns !== null && finding.state !== "final").sort((a, b) => (b.resolved_ns ?? 0) - (a.resolved_ns ?? 0));
+  return findings.filter(isPast).sort((a, b) => (b.resolved_ns ?? 0) - (a.resolved_ns ?? 0));
 }
 
 /**
@@ -94,7 +99,7 @@ export function pastFindings(findings) {
  */
 export function presentFindings(findings, run) {
   if (run.state === "live") return openFindings(findings);
-  return findings.filter((finding) => !finding.muted && (finding.resolved_ns === null || finding.state === "final")).sort(byUrgency);
+  return findings.filter((finding) => !finding.muted && !isPast(finding)).sort(byUrgency);
 }
 
 /**

@@ -1,7 +1,6 @@
 // Findings as things that happened: marks under the chart, lines in the list of events. Pure.
 
-import { findingTitle } from "../findings.js";
-import { known } from "../format.js";
+import { findingTitle, isPast } from "../findings.js";
 
 /** @typedef {import("./messages.js").Finding} Finding */
 
@@ -16,7 +15,6 @@ export function findingHappenings(findings) {
     const title = findingTitle(finding);
     const one = { rank: finding.rank, step: null };
     const found = { ...one, time_ns: finding.opened_ns, kind: `finding-${finding.severity}`, glyph: finding.severity === "critical" ? "⬢" : "▲", text: `${title}: ${finding.summary}` };
-    const isOver = known(finding.resolved_ns) && finding.state !== "final";
-    return isOver ? [found, { ...one, time_ns: /** @type {number} */ (finding.resolved_ns), kind: "finding-over", glyph: "△", text: `Over: ${title}` }] : [found];
+    return isPast(finding) ? [found, { ...one, time_ns: /** @type {number} */ (finding.resolved_ns), kind: "finding-over", glyph: "△", text: `Over: ${title}` }] : [found];
   });
 }

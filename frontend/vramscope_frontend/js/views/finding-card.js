@@ -5,7 +5,7 @@ import { copyFrom, el, refill } from "../dom.js";
 import { capital, factsText, holdersOf, placesOf, remedyText, sizeLine, sourceOf, whereText } from "../findings/card-words.js";
 import { findingMarkdown } from "../findings/markdown.js";
 import { hasGrown } from "../findings/growth-evidence.js";
-import { findingGlyph, findingTime, findingTitle } from "../findings.js";
+import { findingGlyph, findingTime, findingTitle, isPast } from "../findings.js";
 import { clock, known } from "../format.js";
 import { severityGlyph } from "../glyphs.js";
 import { richText } from "./rich-text.js";
@@ -80,7 +80,7 @@ export class FindingCard {
   article(finding, seen) {
     const where = whereText(finding, seen.world_size);
     const stale = known(seen.as_of_ns);
-    const state = finding.muted ? "muted" : finding.resolved_ns !== null && finding.state !== "final" ? "past" : stale ? "stale" : "open";
+    const state = finding.muted ? "muted" : isPast(finding) ? "past" : stale ? "stale" : "open";
     const title = findingTitle(finding);
     return el("article", { class: "finding", "data-key": finding.id, "data-severity": finding.severity, "data-state": state, "aria-label": title },
       el(this.level, {}, severityGlyph(findingGlyph(finding), 14), " ", ...richText(title)),
