@@ -14,7 +14,6 @@ from vramscope.growth.samples import sample_addresses
 from vramscope.holders.graph_holders import Graphs, graph_holders
 from vramscope.holders.holder import HolderFound
 from vramscope.holders.live_tensors import (
-    Storage,
     TensorClasses,
     looking,
     tensor_words,
@@ -25,6 +24,7 @@ from vramscope.holders.reach import Reach
 from vramscope.holders.search import holders_within
 from vramscope.holders.time_box import TimeBox
 from vramscope.holders.unreached import Above
+from vramscope.tensors.census import Storage
 
 _MOST_ABOVE: Final = 24
 """Samples of all groups that the search upwards begins with, ..."""

@@ -10,8 +10,8 @@ from vramscope.growth.group_holders import GroupHolders
 from vramscope.growth.host_tensors import HostGroup, HostTensors, grown_graphs
 from vramscope.growth.report import growth_report, host_report
 from vramscope.history.no_collection import no_collection
-from vramscope.holders.live_tensors import Storage
 from vramscope.holders.storing_line import find_storing_lines
+from vramscope.tensors.census import Storage
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt
 
 LEAST_STEPS: Final = 8

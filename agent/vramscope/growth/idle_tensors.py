@@ -11,10 +11,11 @@ from msgspec import Struct, structs
 from vramscope.growth.optimizers_in_use import tensors_in_use
 from vramscope.holders.classes import class_of
 from vramscope.holders.holder import HolderFound
-from vramscope.holders.live_tensors import Storage, words_of
+from vramscope.holders.live_tensors import words_of
 from vramscope.holders.naming import name_way
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import ways_within
+from vramscope.tensors.census import Storage
 from vramscope.tensors.module_paths import named_places, roots_of
 
 MAX_GROUPS: Final = 10

@@ -19,11 +19,12 @@ from vramscope.holders.clusters import Way, clusters
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.graph_holders import graph_holders
 from vramscope.holders.holder import HolderFound, SourceLine
-from vramscope.holders.live_tensors import Storage, TensorClasses, looking, words_of
+from vramscope.holders.live_tensors import TensorClasses, looking, words_of
 from vramscope.holders.others_wait import others_wait
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import named_within, ways_within
 from vramscope.holders.storing_line import find_storing_lines
+from vramscope.tensors.census import Storage
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt
 
 MOST_S: Final = 0.1

@@ -6,15 +6,13 @@ import gc
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from vramscope.holders.time_box import TimeBox
+from vramscope.tensors.census import Storage
 
 _CHUNK: Final = 50_000
 """Objects that are looked at at once: a job may have tens of millions."""
-
-Storage: TypeAlias = Callable[[Any], "tuple[int, int] | None"]
-"""Address and size of a tensor's storage on the device, ``None`` if it is not there."""
 
 
 class TensorClasses:
