@@ -22,7 +22,8 @@ MAX_BYTES: Final = 512 << 20
 """Evidence of all runs; beyond it the run that was silent longest is forgotten."""
 MAX_RUNS: Final = 256
 
-_MOST_STEPS: Final = 2048
+MOST_STEPS: Final = 2048
+"""Of a rank; so many are whole with few ranks."""
 _LEAST_STEPS: Final = 128
 _RANKS_WITH_MOST: Final = 16
 _WITH_HISTORY: Final = frozenset({"alloc", "all"})
@@ -219,6 +220,6 @@ class GatheredEvidence:
 
 def step_window(ranks: int) -> int:
     """So many steps of each rank are whole: fewer of each with many ranks."""
-    share = _MOST_STEPS * _RANKS_WITH_MOST // max(ranks, 1)
+    share = MOST_STEPS * _RANKS_WITH_MOST // max(ranks, 1)
     power = 1 << int(np.log2(max(share, 1)))
-    return max(_LEAST_STEPS, min(_MOST_STEPS, power))
+    return max(_LEAST_STEPS, min(MOST_STEPS, power))

@@ -13,7 +13,7 @@ MAX_HISTORY: Final = 32
 """Entries of the history; the first one stays."""
 MAX_SUMMARY: Final = 400
 
-_CONTINUES_NS: Final = 600 * 10**9
+CONTINUES_NS: Final = 600 * 10**9
 """What is seen again within this time is the same finding."""
 
 
@@ -144,7 +144,7 @@ class FindingRecord:
 
     def may_reopen(self, now_ns: int) -> bool:
         """Whether one that is seen now is this one."""
-        return self.resolved_ns is not None and now_ns - self.resolved_ns <= _CONTINUES_NS
+        return self.resolved_ns is not None and now_ns - self.resolved_ns <= CONTINUES_NS
 
 
 def opened(run_id: str, finding: Finding, rank: int | None, now_ns: int) -> FindingRecord:

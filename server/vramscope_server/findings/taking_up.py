@@ -17,8 +17,9 @@ from vramscope_analysis.diagnosis.questions import COMMAND
 from vramscope_analysis.evidence.columns import Rows
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.findings.board import FindingsBoard
-from vramscope_server.findings.evidence import MAX_RUNS, GatheredEvidence
+from vramscope_server.findings.evidence import MAX_RUNS, MOST_STEPS, GatheredEvidence
 from vramscope_server.findings.gathered_rank import CLOCKS_NS, MAX_EVENTS, GatheredRank
+from vramscope_server.findings.record import CONTINUES_NS
 from vramscope_server.findings.shelf import MAX_OPEN, MAX_PAST
 from vramscope_server.store import command_log, events, findings, snapshots
 from vramscope_server.store.runs import ranks_seen
@@ -26,8 +27,6 @@ from vramscope_server.store.store import Store
 
 _logger = logging.getLogger("vramscope.findings")
 
-_REOPENS_NS: Final = 600 * 10**9
-_STEPS_BACK: Final = 2048
 _MAX_COMMANDS: Final = 64
 _MAX_SNAPSHOTS: Final = 16
 
@@ -68,7 +67,7 @@ class TakingUp:
 
     async def start(self) -> None:
         """Load the findings that are open, and those that may hold again, and the mutes."""
-        since_ns = self._clock_ns() - _REOPENS_NS
+        since_ns = self._clock_ns() - CONTINUES_NS
         await self._board.mutes.start()
         self._board.adopt(await self._store.read(lambda c: findings.list_open(c, MAX_OPEN)))
         self._board.adopt(
@@ -129,7 +128,7 @@ class TakingUp:
         if newest is None:
             return
         steps = await self._store.compute(
-            lambda: self._store.steps(run_id, rank, start=max(0, newest - _STEPS_BACK))
+            lambda: self._store.steps(run_id, rank, start=max(0, newest - MOST_STEPS))
         )
         own = np.flatnonzero(steps.time_ns >= since_ns)
         gathered.steps.put_before(
