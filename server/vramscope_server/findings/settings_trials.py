@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
+from vramscope_analysis.diagnosis.snapshot_verdict import MOST_REPLAYED
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_analysis.replay.advice import advise
 from vramscope_analysis.replay.recording import Recording
@@ -19,8 +20,6 @@ from vramscope_server.moments.recordings import READER_LIMITS
 
 _logger = logging.getLogger("vramscope.findings")
 
-MAX_ENTRIES: Final = 400_000
-"""Of a window; a longer one would take minutes."""
 LIMIT_S: Final = 900.0
 
 _REST: Final = 1.0
@@ -91,8 +90,8 @@ class SettingsTrials:
         with self._open_now(snapshot_id) as file:
             snapshot = read_snapshot(file, limits=READER_LIMITS)
         entries = max((len(trace.action) for trace in snapshot.traces), default=0)
-        if entries > MAX_ENTRIES:
-            raise ValueError(f"expected at most {MAX_ENTRIES} entries, got {entries}")
+        if entries > MOST_REPLAYED:
+            raise ValueError(f"expected at most {MOST_REPLAYED} entries, got {entries}")
         recording = Recording.from_snapshot(snapshot, device)
         begun_s = time.perf_counter()
 

@@ -66,7 +66,7 @@ async def test_a_window_that_cannot_be_replayed_is_passed_over(rig: JudgeRig) ->
         await look_into(rig, trials_of(rig, b"no pickle"))
         await look_into(rig, trials_of(rig, TRACE.read_bytes()), device=7)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(settings_trials, "MAX_ENTRIES", 3)
+            patch.setattr(settings_trials, "MOST_REPLAYED", 3)
             await look_into(rig, trials_of(rig, TRACE.read_bytes()))
             patch.setattr(settings_trials, "read_snapshot", lambda *_a, **_k: 1 // 0)
             await look_into(rig, trials_of(rig, b""))
