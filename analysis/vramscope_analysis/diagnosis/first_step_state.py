@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vramscope_analysis.diagnosis.advisor import FORWARD, offloaded_state, smaller_state
+from vramscope_analysis.diagnosis.advisor import BACKWARD, FORWARD, offloaded_state, smaller_state
 from vramscope_analysis.diagnosis.finding import Finding, Remedy
 from vramscope_analysis.diagnosis.head_room import allocator_limit
 from vramscope_analysis.diagnosis.peak_parts import peak_parts
@@ -24,7 +24,6 @@ TOLD_FOR_STEPS: Final = 60
 MIN_SHARE: Final = 0.05
 MIN_BYTES: Final = 64 * MIB
 FULL_SHARE: Final = 0.98
-BACKWARD: Final = 2
 
 
 @dataclass(frozen=True)

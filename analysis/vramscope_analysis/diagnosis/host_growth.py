@@ -18,6 +18,8 @@ from vramscope_analysis.diagnosis.holder_words import holder_name
 from vramscope_analysis.diagnosis.host_culprit import HostCulprit, explained
 from vramscope_analysis.diagnosis.host_limit import HostLimit, host_limit
 from vramscope_analysis.diagnosis.host_rise import HostRise, host_rise, thinned
+from vramscope_analysis.diagnosis.recording_overhead import COLUMN as RECORDING_COLUMN
+from vramscope_analysis.diagnosis.recording_overhead import THE_JOBS
 from vramscope_analysis.diagnosis.words import (
     count_text,
     fitting,
@@ -30,8 +32,6 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 KIND: Final = "host_growth"
 WORKERS: Final = "workers"
 RECORDING: Final = "memory history"
-RECORDING_COLUMN: Final = "step.recording"
-_THE_JOBS: Final = 2
 _EXPLAINS: Final = 0.05
 """Part of the growth that tensors have to take themselves, in the short time that was looked at."""
 _OWN: Final = "host.anonymous_bytes"
@@ -215,7 +215,7 @@ def _is_recorded(rank: RankEvidence, rise: HostRise) -> bool:
     """Whether the job has recorded its memory history all the while."""
     rows = rank.steps
     codes = rows.after(int(np.searchsorted(rows.time_ns, rise.start_ns))).numbers(RECORDING_COLUMN)
-    return len(codes) > 0 and bool((codes == _THE_JOBS).mean() > 0.9)
+    return len(codes) > 0 and bool((codes == THE_JOBS).mean() > 0.9)
 
 
 def _is_pinned(rank: RankEvidence, rise: HostRise) -> bool:
