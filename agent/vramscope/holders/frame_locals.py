@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
-from vramscope.history.no_collection import no_collection
+from vramscope.history.no_collection import current_frames
 from vramscope.holders.code_owner import Owner, owner_of
 
 _OPTIMIZED: Final = 0x1
@@ -30,10 +30,7 @@ _IS_PLAIN: Final = sys.implementation.name == "cpython" and not hasattr(sys, "ge
 
 def live_frames() -> list[FrameType]:
     """Frames of all threads that are running, the outermost of each thread first, without ours."""
-    # Up to Python 3.11.4 a collection in there may wait for itself (gh-106883).
-    with no_collection():
-        # The only way to see other threads' frames, and documented in spite of its name.
-        tops = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    tops = current_frames()
     # This very frame must not be in a variable of its own, nor be left in that dictionary: a
     # cycle, in which all frames of the job below it would stay until a garbage collection.
     tops[threading.get_ident()] = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from types import FrameType
 from typing import Any, Final
 
-from vramscope.history.no_collection import no_collection
+from vramscope.history.no_collection import current_frames
 from vramscope.holders.code_owner import Owner, owner_of
 
 MAX_THREADS: Final = 128
@@ -29,10 +28,7 @@ def thread_stacks(raised_in: int | None) -> list[dict[str, Any]]:
         raised_in: the thread that ran out of memory, by its number.
     """
     threads = {thread.ident: thread for thread in threading.enumerate()}
-    # Up to Python 3.11.4 a collection in there may wait for itself (gh-106883).
-    with no_collection():
-        # The only way to see other threads' frames, and documented in spite of its name.
-        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    frames = current_frames()
     try:
         order = sorted(frames, key=lambda ident: (ident != raised_in, ident not in threads, ident))
         return [

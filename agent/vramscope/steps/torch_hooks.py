@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, Final
 
 from vramscope.guard import guarded
-from vramscope.history.no_collection import no_collection
+from vramscope.history.no_collection import current_frames
 from vramscope.patch import Patch
 from vramscope.steps.import_watcher import ImportWatcher, is_imported
 
@@ -160,10 +160,7 @@ def _unhook_optimizers(handle: Any, name: str) -> None:
 def _is_stepping() -> bool:
     """Whether a thread is inside ``Optimizer.step`` at this moment."""
     path = getattr(sys.modules.get(OPTIMIZER_MODULE), "__file__", None)
-    # Up to Python 3.11.4 a collection in there may wait for itself (gh-106883).
-    with no_collection():
-        # The only way to see other threads' frames, and documented in spite of its name.
-        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    frames = current_frames()
     try:
         return any(_is_inside_step(top, path) for top in frames.values())
     finally:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
 
 import pytest
 
-from vramscope.history.no_collection import no_collection
+from vramscope.history.no_collection import current_frames, no_collection
 
 
 @pytest.fixture(autouse=True)
@@ -62,4 +64,35 @@ def test_a_child_forked_meanwhile_collects_its_garbage() -> None:
     finally:
         leave.set()
         thread.join()
+    assert gc.isenabled()
+
+
+def test_frames_of_all_threads_are_listed_while_nothing_is_collected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entered, leave = threading.Event(), threading.Event()
+    was_on: list[bool] = []
+    listed = sys._current_frames
+
+    def list_frames() -> dict[int, FrameType]:
+        was_on.append(gc.isenabled())
+        return listed()
+
+    def other_thread() -> None:
+        entered.set()
+        leave.wait(30)
+
+    monkeypatch.setattr(sys, "_current_frames", list_frames)
+    thread = threading.Thread(target=other_thread)
+    thread.start()
+    try:
+        assert entered.wait(30)
+        frames = current_frames()
+        assert frames[threading.get_ident()] is sys._getframe()
+        assert thread.ident in frames
+        frames.clear()
+    finally:
+        leave.set()
+        thread.join()
+    assert was_on == [False]
     assert gc.isenabled()
