@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from vramscope_analysis.diagnosis.finding import Finding
-from vramscope_analysis.diagnosis.floors import floors_of
+from vramscope_analysis.diagnosis.floors import Floors
 from vramscope_analysis.diagnosis.forecast import PEAK, Forecast, forecast_of
 from vramscope_analysis.diagnosis.growth_reading import growth_reading
 from vramscope_analysis.diagnosis.head_room import allocator_limit
@@ -44,7 +44,7 @@ def near_oom(rank: RankEvidence) -> list[Finding]:
     reading = growth_reading(rank)
     if reading.growth is not None and reading.cause == "added":
         return []  # told by the finding about that growth
-    growth = _growth_of_peaks(rank)
+    growth = _growth_of_peaks(rank, reading.floors)
     if growth is None:
         return []
     forecast = forecast_of(rank, growth, is_confirmed=False)
@@ -62,8 +62,7 @@ def _is_nearly_full(rank: RankEvidence, limit: int) -> bool:
     return len(recent) > 0 and float(np.median(recent)) >= FULL_SHARE * limit
 
 
-def _growth_of_peaks(rank: RankEvidence) -> Growth | None:
-    floors = floors_of(rank.steps)
+def _growth_of_peaks(rank: RankEvidence, floors: Floors) -> Growth | None:
     peaks = rank.steps.numbers(PEAK)[floors.row]
     known = ~np.isnan(peaks)
     if not known.any():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vramscope_analysis.diagnosis.finding import Finding, Remedy
-from vramscope_analysis.diagnosis.head_room import head_room
+from vramscope_analysis.diagnosis.head_room import HeadRoom, head_room
 from vramscope_analysis.diagnosis.words import MIB, count_text, fitting, share_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
@@ -110,7 +110,7 @@ def _strangers(rank: RankEvidence, others: list[Other]) -> list[Finding]:
                 "free_bytes": free_bytes,
                 "processes": [_plain(other, {}) for other in others[:16]],
             },
-            remedies=_stranger_remedies(rank, others, held_bytes),
+            remedies=_stranger_remedies(rank, others, held_bytes, room),
             detail=f"{share_text(held_bytes / total_bytes)} of the device. PyTorch cannot have it, "
             "and emptying its cache does not give it back.",
             subject=STRANGERS,
@@ -120,7 +120,7 @@ def _strangers(rank: RankEvidence, others: list[Other]) -> list[Finding]:
 
 
 def _stranger_remedies(
-    rank: RankEvidence, others: list[Other], held_bytes: int
+    rank: RankEvidence, others: list[Other], held_bytes: int, room: HeadRoom | None
 ) -> tuple[Remedy, ...]:
     which = "it" if len(others) == 1 else "them"
     remedies = [
@@ -130,7 +130,6 @@ def _stranger_remedies(
             held_bytes,
         )
     ]
-    room = head_room(rank)
     if room is not None and rank.limit_bytes is None and rank.total_bytes:
         # So that the next growth of this job fails here, and not in the neighbour.
         fraction = min(1.1 * room.needed_bytes / rank.total_bytes, 1.0)
