@@ -14,7 +14,6 @@ from vramscope_analysis.evidence.columns import Numbers, Rows
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 WINDOW_STEPS: Final = 50
-MIN_STEPS: Final = 100
 STALE_SHARE: Final = 0.1
 """A look that differs by more than this part of what is reserved now is of another time."""
 LEAST_SHARE: Final = 0.1
@@ -64,7 +63,7 @@ class CacheUse:
         return max(known, 0)
 
 
-def cache_use(rank: RankEvidence, min_steps: int = MIN_STEPS) -> CacheUse | None:
+def cache_use(rank: RankEvidence, min_steps: int) -> CacheUse | None:
     """How the cache is used; None while that is not known, or nearly all of it is in use.
 
     Args:
