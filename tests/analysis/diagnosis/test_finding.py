@@ -1,12 +1,12 @@
-"""A finding says no more than it was given."""
+"""How severe a finding may be, and in which order."""
 
 from __future__ import annotations
 
-from vramscope_analysis.diagnosis.finding import Finding, Remedy
+from typing import get_args
+
+from vramscope_analysis.diagnosis.finding import SEVERITIES, Severity
 
 
-def test_what_is_not_given_is_empty_and_not_made_up() -> None:
-    finding = Finding("leak", "warning", "It grows.")
-    assert (finding.evidence, finding.culprits, finding.remedies) == ({}, (), ())
-    assert finding.confidence == 1.0
-    assert Remedy("free it", "it is not used").predicted_bytes is None
+def test_every_severity_has_its_place_in_the_order() -> None:
+    assert set(SEVERITIES) == set(get_args(Severity))
+    assert SEVERITIES.index("info") < SEVERITIES.index("warning") < SEVERITIES.index("critical")
