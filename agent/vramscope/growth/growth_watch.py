@@ -76,6 +76,8 @@ class GrowthWatch:
         self.is_on = True
         """Whether it goes on."""
         self._first_search: GroupHolders | None = None
+        self._by_name_ns = 0
+        """What the first search took: one upwards begins as that one did."""
         self._since_ns: int | None = None
         """Since when there is something to search for, which waits for the budget."""
         self._found: tuple[list[Group], list[Held]] | None = None
@@ -170,7 +172,7 @@ class GrowthWatch:
         if self._first_search is None:
             expected_ns, most_ns = BY_NAME_NS, MOST_WAIT_BY_NAME_NS
         else:
-            expected_ns, most_ns = UPWARDS_NS, MOST_WAIT_NS
+            expected_ns, most_ns = max(UPWARDS_NS, self._by_name_ns), MOST_WAIT_NS
         # Of memory that falls now and then, what holds it must be seen before it falls again.
         has_waited = now_ns - self._since_ns >= most_ns or self._looks.falls > 0
         return has_waited or is_last or self._pace.may_take(expected_ns, now_ns)
@@ -186,7 +188,8 @@ class GrowthWatch:
         self._add_cost_ns(took_ns)
         is_last = upwards or self._recording.why_ended != ""
         if not is_last and any(each.missing for each in held):
-            self._first_search, self._since_ns = search, time.perf_counter_ns()
+            self._first_search, self._by_name_ns = search, took_ns
+            self._since_ns = time.perf_counter_ns()
             return
         before = self._first_search
         graphs = [] if before is None else search.graphs.grown_since(before.graphs)

@@ -134,6 +134,38 @@ def test_searches_wait_until_they_are_within_the_budget(
     assert holder_of(report)["chain"][0] == "kept"
 
 
+def test_a_search_upwards_is_expected_to_take_no_less_than_the_one_by_name(
+    rig: GrowthRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: list[int] = []
+
+    def may_take(self: Any, expected_ns: int, now_ns: int) -> bool:
+        del self, now_ns
+        if expected_ns:
+            expected.append(expected_ns)
+        return True
+
+    monkeypatch.setattr("vramscope.growth.pace.LookPace.may_take", may_take)
+    monkeypatch.setattr(growth_watch, "MOST_WAIT_BY_NAME_NS", 10**18)
+    monkeypatch.setattr(growth_watch, "MOST_WAIT_NS", 10**18)
+    monkeypatch.setattr(growth_watch, "UPWARDS_NS", 1)
+    rig.run("""
+        class Cycle:
+            def __init__(self, t):
+                self.t = t
+        def main():
+            for _ in STEPS:
+                node = Cycle(torch.empty(64, 64))
+                node.me = node
+                train()
+        main()
+    """)
+    by_name_ns, upwards_ns = expected
+    assert by_name_ns == growth_watch.BY_NAME_NS
+    assert upwards_ns in rig.costs_ns
+    assert upwards_ns > 1
+
+
 def test_looks_begin_anew_when_a_collection_has_freed_what_grew(rig: GrowthRig) -> None:
     report = rig.run("""
         class Cycle:
