@@ -11,11 +11,19 @@ import pytest
 from tests.support.fake_device import FakeDevice
 from tests.support.recording_outbox import RecordingOutbox
 from vramscope.identity.identity import identify
+from vramscope.oom import oom_observer
 from vramscope.oom.device_readings import DeviceReadings
 from vramscope.oom.recent_rows import RecentRows
 from vramscope.oom.report import Sources
 from vramscope.tensors.census import Census
 from vramscope_protocol.account import MemoryPart, ProcessMemory
+
+
+@pytest.fixture(autouse=True)
+def reports_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search looks through the whole process, and earlier tests have left a lot in it."""
+    monkeypatch.setattr(oom_observer, "COLLECT_S", 60.0)
+    monkeypatch.setattr(oom_observer, "BUDGET_S", 60.0)
 
 
 @pytest.fixture

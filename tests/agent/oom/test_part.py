@@ -16,10 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tests.agent.test_observer import Watch  # noqa: E402
-from vramscope.oom import (
-    oom_observer,
-    trampoline,
-)
+from vramscope.oom import trampoline  # noqa: E402
 from vramscope.oom.report_folder import ReportFolder, file_name  # noqa: E402
 from vramscope_protocol.messages import Event, OomBegin  # noqa: E402
 
@@ -30,11 +27,8 @@ CAPACITY_BYTES = 64 * MIB
 
 
 @pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
-    """A watched job with 64 MiB, whose reports may take their time: a search looks through the
-    whole process, and tests that ran in it before have left a lot."""
-    monkeypatch.setattr(oom_observer, "COLLECT_S", 60.0)
-    monkeypatch.setattr(oom_observer, "BUDGET_S", 60.0)
+def job(tmp_path: Path) -> Iterator[Watch]:
+    """A watched job with 64 MiB."""
     watch = Watch(emulate=True, capacity=CAPACITY_BYTES, spool_dir=str(tmp_path), rate_hz=100.0)
     watch.observer.start()
     yield watch

@@ -41,10 +41,18 @@ def test_what_is_known_at_once_is_enough_for_a_verdict(sources: Make, device: Fa
     assert made["counters"]["num_ooms"] == 1
     assert made["threads"][0]["raised"]
     assert made["thread"] == threading.current_thread().name
-    assert made["grad_enabled"] in (True, None)
     read = read_oom_report(encoded(made))
     assert (read.segment_bytes, read.allowed_bytes, read.device_free_bytes) == (20, 900, 3)
     assert not read.complete
+
+
+@pytest.mark.parametrize("is_enabled", [True, False, None])
+def test_whether_a_graph_was_recorded_where_pytorch_can_say_it(
+    sources: Make, monkeypatch: pytest.MonkeyPatch, is_enabled: bool | None
+) -> None:
+    torch = None if is_enabled is None else SimpleNamespace(is_grad_enabled=lambda: is_enabled)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert ReportMaker(sources()).begin(moment())["grad_enabled"] is is_enabled
 
 
 def test_a_whole_one_is_read_back_by_the_judge(sources: Make, device: FakeDevice) -> None:
