@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -118,9 +119,13 @@ def test_a_class_and_a_module_are_anchors() -> None:
         leaf = Node()
 
     found = searched(Owner.leaf)
-    assert any(found.objects[number] is Owner for number in found.anchors) or any(
-        number in found.parents for number in found.anchors
-    )
+    assert any(found.objects[number] is Owner for number in found.anchors)
+    assert found.garbage == set()
+    found.clear()
+    variables = vars(types.ModuleType("job"))
+    variables["leaf"] = Node()
+    found = searched(variables["leaf"])
+    assert any(found.objects[number] is variables for number in found.anchors)
     assert found.garbage == set()
     found.clear()
 
