@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 
 from tests.support.attach_targets import wait_until
+from vramscope.injection import native_wait
 from vramscope.injection.process_status import read_process_status
 
 AT_ITS_QUEUE = """
@@ -38,6 +40,18 @@ while True:
 """
 """At the first line that it gets, a thread puts calls into the queue that nobody takes out; the
 number of the thread is printed. At the second one, when that is over, the main thread does both."""
+
+
+def fill_queue(job: subprocess.Popen[str]) -> int:
+    """Have the program's thread come to the queue, and nobody else; the number of that thread."""
+    assert job.stdin is not None
+    assert job.stdout is not None
+    print(file=job.stdin, flush=True)
+    thread = int(job.stdout.readline())
+    # On its way from print to input the main thread comes to the queue as well, to empty it. If it
+    # meets a lock there that a test has taken, nobody is left who would give that back to it.
+    wait_until(lambda: native_wait(job.pid).startswith("sleeping in read"))
+    return thread
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.at_the_queue import AT_ITS_QUEUE, stopped_while
+from tests.support.at_the_queue import AT_ITS_QUEUE, fill_queue, stopped_while
 from tests.support.attach_client import running
 from tests.support.attach_targets import COUNT, attach_target, wait_until
 from tests.support.interpreters import OfferedInterpreter, offered_interpreters
@@ -60,8 +60,7 @@ def test_it_is_the_one_that_a_process_at_its_queue_waits_for(python: OfferedInte
         target = find_interpreter(job.pid)
         with TargetMemory(target.pid, writable=True) as memory:
             lock = find_queue_lock(memory, target)
-            print(file=job.stdin, flush=True)
-            job.stdout.readline()
+            fill_queue(job)
             with stopped_while(target.pid, lambda: not is_locked(memory, lock)):
                 memory.write(lock, HELD)
             wait_until(lambda: memory.read(lock, 1) == HELD_AND_WAITED_FOR)

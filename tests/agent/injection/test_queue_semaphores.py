@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.at_the_queue import AT_ITS_QUEUE, stopped_while
+from tests.support.at_the_queue import AT_ITS_QUEUE, fill_queue, stopped_while
 from tests.support.attach_client import running
 from tests.support.attach_targets import COUNT, attach_target, wait_until
 from tests.support.interpreters import OfferedInterpreter, offered_interpreters
@@ -44,8 +44,7 @@ def test_who_comes_to_the_queue_waits_for_one_of_them(python: OfferedInterpreter
         target = find_interpreter(job.pid)
         with TargetMemory(target.pid, writable=True) as memory:
             found = QueueSemaphores(memory, target)
-            print(file=job.stdin, flush=True)
-            thread = int(job.stdout.readline())
+            thread = fill_queue(job)
             with stopped_while(target.pid, lambda: not found.are_held()):
                 for address in found.addresses:
                     memory.write(address, b"\0")
