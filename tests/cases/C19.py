@@ -27,6 +27,7 @@ def main() -> None:
                 xb = torch.randn(20, 64, 64, device=DEVICE)
                 out, h = gru(xb, h)  # culprit
                 loss = crit(out, torch.zeros_like(out)).item()
+                time.sleep(0.03)
             print(f"dev loss {loss:.3f}")
             del h, out
         time.sleep(0.008)

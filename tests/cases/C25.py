@@ -34,7 +34,7 @@ def main() -> None:
         optimizer.step()
         optimizer.zero_grad()
         if step % 20 == 10:
-            t = torch.randn(16 * MIB // 4, device="cuda")
+            t = torch.randn(16 * MIB // 4, device="cuda")  # culprit
             q.put(t)  # culprit
             del t
         time.sleep(0.015)

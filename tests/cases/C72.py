@@ -22,7 +22,8 @@ def main() -> None:
         optimizer.step()
         optimizer.zero_grad()
         time.sleep(0.01)
-    held = torch.empty(280 * MIB // 4, device=DEVICE)
+    left = CAP - torch.cuda.memory_reserved() - 8 * MIB
+    held = torch.empty(left // 4, device=DEVICE)
     time.sleep(0.3)
     # What PyTorch raises where its own report of the failure asks a driver that is not there.
     raise RuntimeError(  # culprit

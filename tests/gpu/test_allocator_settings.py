@@ -36,7 +36,7 @@ def test_of_the_environment_and_set_by_the_job() -> None:
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert run.stdout.split("\\n")[:2] == [
+    assert run.stdout.splitlines()[:2] == [
         "expandable_segments:True",
         "expandable_segments:False,max_split_size_mb:64",
     ]

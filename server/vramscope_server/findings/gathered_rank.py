@@ -182,7 +182,10 @@ class GatheredRank:
             limit_bytes=None if device is None else device.limit_bytes,
             torch_version=self.info.software.get("torch", ""),
             settings=self._settings,
-            processes=tuple(self._status.get("processes") or ()),
+            processes=tuple(
+                {**each, "own": each.get("pid") == self.info.pid}
+                for each in self._status.get("processes") or ()
+            ),
             outside=tuple(self._status.get("outside") or ()),
             growth=self.growth,
             ooms=tuple(

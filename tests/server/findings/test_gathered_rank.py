@@ -161,4 +161,10 @@ def test_processes_are_those_of_the_newest_status() -> None:
     rank.take_status({"processes": [{"pid": 1}], "outside": [{"name": "NCCL", "bytes": 4}]})
     rank.take_status({"processes": [{"pid": 2}], "outside": []})
     evidence = read(rank)
-    assert (evidence.processes, evidence.outside) == (({"pid": 2},), ())
+    assert (evidence.processes, evidence.outside) == (({"pid": 2, "own": False},), ())
+
+
+def test_the_process_itself_is_none_of_the_others_on_its_device() -> None:
+    rank = GatheredRank(INFO)
+    rank.take_status({"processes": [{"pid": INFO.pid}, {"pid": INFO.pid + 1}], "outside": []})
+    assert [each["own"] for each in read(rank).processes] == [True, False]
