@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from vramscope.collectors.process_listing import ProcessListing
-from vramscope.processes.command_line import program_of, split_command_line
+from vramscope.processes.command_line import name_of, split_command_line
 from vramscope.processes.proc_files import NoSuchProcess, read_proc
 from vramscope.processes.process import read_stat
 from vramscope.sampling.clock import Clock
@@ -96,7 +96,7 @@ def command_of(pid: int) -> str:
     """
     try:
         words = split_command_line(read_proc(pid, "cmdline") or b"")
-        name = os.path.basename(program_of(words).name) or read_stat(pid).name
+        name = name_of(words) or read_stat(pid).name
         name = name.encode(errors="replace").decode()[:_MAX_COMMAND]
         if pid == os.getpid():
             return name

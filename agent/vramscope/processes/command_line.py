@@ -102,6 +102,17 @@ def shown_command(argv: Sequence[str]) -> str:
     return _printable(" ".join(hide_secrets(words)))
 
 
+def name_of(argv: Sequence[str]) -> str:
+    """What a command line runs, as a person calls it: a file's or a module's name; "" if none.
+
+    Of a program that runs a script of the user, such as ``vramscope run``, it is that script.
+    """
+    program = program_of(argv)
+    shown = _shown_target(program.arguments) if front_end_of(program.name) else []
+    is_target = shown[-1:] != [] and (shown[-1].endswith(".py") or "-m" in shown)
+    return os.path.basename(shown[-1] if is_target else program.name)
+
+
 def front_end_of(program: str) -> str | None:
     """The name under which a program that runs a script of the user is known, or ``None``."""
     name = os.path.basename(program)

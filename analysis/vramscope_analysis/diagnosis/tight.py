@@ -11,7 +11,7 @@ import numpy as np
 
 from vramscope_analysis.diagnosis.advisor import advise
 from vramscope_analysis.diagnosis.finding import Finding
-from vramscope_analysis.diagnosis.head_room import HeadRoom, head_room, needed
+from vramscope_analysis.diagnosis.head_room import WINDOW_STEPS, HeadRoom, head_room, needed
 from vramscope_analysis.diagnosis.settings_advice import settings_remedies
 from vramscope_analysis.diagnosis.words import count_text, fitting, share_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
@@ -33,6 +33,8 @@ def tight(rank: RankEvidence) -> list[Finding]:
     flat_steps = _flat_steps(rank, room)
     if flat_steps < MIN_STEPS:
         return []  # it may still rise: who looks at trends will say so
+    if not _comes_back(rank, room):
+        return []  # a single high moment, long over: what it has left behind is another finding
     left = f"{size_text(max(room.left_bytes, 0))} ({share_text(max(room.left_share, 0))})"
     return [
         Finding(
@@ -57,6 +59,14 @@ def tight(rank: RankEvidence) -> list[Finding]:
             subject=SUBJECT,
         )
     ]
+
+
+def _comes_back(rank: RankEvidence, room: HeadRoom) -> bool:
+    """Whether the last steps were as high, or several before them: an evaluation returns."""
+    most = needed(rank.steps.after(-WINDOW_STEPS))
+    most = most[np.isfinite(most)]
+    is_high = most >= (1 - TIGHT_SHARE) * room.limit_bytes
+    return bool(is_high[-MIN_STEPS:].any() or np.count_nonzero(is_high) > 1)
 
 
 def _flat_steps(rank: RankEvidence, room: HeadRoom) -> int:

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from vramscope.outbox.entry import NO_TABLE, Entry, count_lost, entry_of
+from vramscope.outbox.entry import NO_TABLE, count_lost, entry_of
 from vramscope.outbox.losses import Losses
 from vramscope_protocol.codec import decode_agent_message
 from vramscope_protocol.messages import (
@@ -58,14 +58,12 @@ def test_a_dropped_entry_is_counted_in_rows_of_its_kind(
     assert losses.message() == lost
 
 
-@pytest.mark.parametrize("frame_bytes", [60, 5000])
-def test_the_size_is_what_the_memory_bound_can_rely_on(frame_bytes: int) -> None:
+@pytest.mark.parametrize("columns_bytes", [10, 5000])
+def test_the_size_is_what_the_memory_bound_can_rely_on(columns_bytes: int) -> None:
+    batch = Batch(0, "sample", 3, 40, 12, bytes(columns_bytes))
     tracemalloc.start()
     try:
-        entries = [
-            Entry(1_000_000 + number, 0, 10, 1, bytes(frame_bytes + number % 2))
-            for number in range(1000)
-        ]
+        entries = [entry_of(batch, 1_000_000 + number) for number in range(1000)]
         taken_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

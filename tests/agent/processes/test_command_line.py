@@ -10,6 +10,7 @@ from vramscope.processes.command_line import (
     Program,
     hide_secrets,
     is_python_name,
+    name_of,
     program_of,
     shown_command,
     split_command_line,
@@ -112,3 +113,19 @@ def test_interpreters_are_known_by_their_names() -> None:
     assert all(map(is_python_name, python))
     other = ["pythonista", "ipython", "python-config", "bpython"]
     assert not any(map(is_python_name, other))
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (["python", "exp/train.py", "--lr", "0.1"], "train.py"),
+        (["python", "-m", "pkg.train"], "pkg.train"),
+        (["python", "-m", "vramscope", "run", "exp/train.py", "x.py"], "train.py"),
+        (["/venv/bin/python", "/venv/bin/vramscope", "run", "-m", "pkg.train"], "pkg.train"),
+        (["/venv/bin/vramscope", "serve", "--port", "8000"], "vramscope"),
+        (["python"], ""),
+        ([], ""),
+    ],
+)
+def test_a_process_is_called_by_what_the_user_runs(given: list[str], name: str) -> None:
+    assert name_of(given) == name

@@ -54,3 +54,13 @@ def test_a_peak_that_has_just_risen_is_not_called_flat() -> None:
     rising = [60 * GIB + step * GIB // 6 for step in range(114)]
     rank = made_rank(114, columns=columns(rising))
     assert [tight(each) for each in prefixes(rank)] == [[]] * 114
+
+
+def test_a_single_high_moment_that_is_long_over_is_not_what_the_job_needs() -> None:
+    peaks = [70 * GIB] * 160
+    peaks[50] = 79 * GIB
+    rank = made_rank(160, columns=columns(peaks))
+    assert [tight(each) for each in prefixes(rank)][99:] == [[]] * 61
+    peaks[120] = 79 * GIB
+    (finding,) = tight(made_rank(160, columns=columns(peaks)))
+    assert finding.evidence["needed_bytes"] == 79 * GIB
