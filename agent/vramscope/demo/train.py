@@ -1,8 +1,8 @@
 """A small transformer that learns a synthetic language, with the memory habits of real jobs.
 
 Plain PyTorch: it does not know that it is watched. It goes round three phases for as long as it is
-left to: ``healthy`` (every step alike), ``leaking`` (every step keeps a sequence's logits for a log
-that nobody reads, until the end of the phase) and ``varlen`` (sequences of changing length, with a
+left to: ``healthy`` (every step alike), ``leaking`` (every step keeps some logits for a log that
+nobody reads, until the end of the phase) and ``varlen`` (sequences of changing length, with a
 few of their features kept: the allocator ends up with gaps that it can neither use nor return).
 """
 
@@ -25,7 +25,9 @@ from torch.nn import functional
 GIB = 1 << 30
 LOG_EVERY_STEPS = 20
 KEPT_FEATURES = 12
-PHASES = (("healthy", 40), ("leaking", 60), ("varlen", 60))
+LOGGED_POSITIONS = 64
+# The leak lasts longest: whoever comes by after half a minute should find it open, and explained.
+PHASES = (("healthy", 40), ("leaking", 300), ("varlen", 60))
 
 
 @dataclass(frozen=True)
@@ -97,15 +99,15 @@ class Habits:
 
     def __init__(self) -> None:
         self.phase = ""
-        self._logged: list[Tensor] = []
-        self._features: deque[Tensor] = deque(maxlen=KEPT_FEATURES)
+        self.logged: list[Tensor] = []
+        self.features: deque[Tensor] = deque(maxlen=KEPT_FEATURES)
 
     def enter(self, phase: str) -> None:
         """Let go of what the last phase kept."""
         if phase != self.phase:
             self.phase = phase
-            self._logged.clear()
-            self._features.clear()
+            self.logged.clear()
+            self.features.clear()
 
     def length(self, size: Size, generator: torch.Generator) -> int:
         """Sequence length of the next batch."""
@@ -113,12 +115,22 @@ class Habits:
             return size.length
         return int(torch.randint(size.length // 4, 2 * size.length, (), generator=generator))
 
-    def after_forward(self, features: Tensor, logits: Tensor) -> None:
-        """Keep a sequence's logits for good, or the last few features as a replay buffer would."""
-        if self.phase == "leaking":
-            self._logged.append(logits[0].detach().clone())
-        if self.phase == "varlen":
-            self._features.append(features.detach().clone())
+
+def train_step(
+    model: nn.ModuleDict, optimizer: torch.optim.Optimizer, batch: Tensor, habits: Habits
+) -> Tensor:
+    """One optimizer step, and what the job keeps of it; the loss."""
+    features, logits = forward(model, batch[:, :-1])
+    if habits.phase == "leaking":
+        habits.logged.append(logits[0, :LOGGED_POSITIONS].detach().clone())
+    if habits.phase == "varlen":
+        # As a replay buffer would, and for the same gaps in the memory.
+        habits.features.append(features.detach().clone())
+    loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
 
 
 def train(steps: int | None) -> None:
@@ -138,12 +150,7 @@ def train(steps: int | None) -> None:
     for step, phase in enumerate(phases(), start=1):
         habits.enter(phase)
         batch = sample_batch(size, habits.length(size, generator), generator).to(device)
-        features, logits = forward(model, batch[:, :-1])
-        habits.after_forward(features, logits)
-        loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        loss = train_step(model, optimizer, batch, habits)
         if step % LOG_EVERY_STEPS == 0 or step == steps:
             print(f"step {step:6d}  {phase:8}  loss {loss.item():.4f}", flush=True)
         if step == steps:

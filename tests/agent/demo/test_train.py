@@ -67,11 +67,12 @@ def test_goes_round_its_phases() -> None:
 
 
 def test_habits_leak_in_one_phase_and_let_go_at_its_end() -> None:
-    from vramscope.demo.train import Habits, Size, build_model, forward, sample_batch
+    from vramscope.demo.train import Habits, Size, build_model, sample_batch, train_step
 
     size = Size(2, 16, 2, 64, batch=2, length=8)
     generator = torch.Generator().manual_seed(0)
     model = build_model(size)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     habits = Habits()
     kept: list[int] = []
     lengths: list[int] = []
@@ -79,10 +80,8 @@ def test_habits_leak_in_one_phase_and_let_go_at_its_end() -> None:
         habits.enter(phase)
         batch = sample_batch(size, habits.length(size, generator), generator)
         lengths.append(batch.shape[1] - 1)
-        features, logits = forward(model, batch[:, :-1])
-        assert logits.shape == (2, lengths[-1], 64)
-        habits.after_forward(features, logits)
-        kept.append(len(habits._logged) + len(habits._features))
+        assert train_step(model, optimizer, batch, habits).item() > 0
+        kept.append(len(habits.logged) + len(habits.features))
     assert kept == [0, 1, 2, 1, 2, 0]
     assert lengths[:3] == [8, 8, 8]
     assert all(2 <= length < 16 for length in lengths[3:5])
