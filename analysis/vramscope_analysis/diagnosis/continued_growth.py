@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from vramscope_analysis.diagnosis.floors import Floors
+from vramscope_analysis.diagnosis.growth_pause import has_stopped
 from vramscope_analysis.diagnosis.trend import (
     EVEN,
     LEAST_SLOPE_BYTES,
@@ -16,12 +17,8 @@ from vramscope_analysis.diagnosis.trend import (
     kept_level,
     was_there_before,
 )
-from vramscope_analysis.evidence.columns import Numbers
 
 _PAUSE_ROWS: Final = 24
-_OF_PACE: Final = 0.25
-"""A rise by this share of the pace is one; less is noise."""
-_LONGER: Final = 2.0
 
 
 def continues(floors: Floors, looked_at: Sequence[int], live_bytes: Sequence[int]) -> Growth | None:
@@ -47,7 +44,7 @@ def continues(floors: Floors, looked_at: Sequence[int], live_bytes: Sequence[int
     first = int(np.searchsorted(floors.step, looked_at[0]))
     ahead = int(floors.step[-1]) - looked_at[0]
     level = kept_level(floors.allocated)
-    if _has_stopped(level[first:], _OF_PACE * slope):
+    if has_stopped(level[first:], slope, least_rises=2, least_rows=_PAUSE_ROWS, parts=PARTS):
         return None
     back_to = int(floors.step[-1]) - max(steps, ahead // PARTS)
     recent = int(np.searchsorted(floors.step, back_to))
@@ -68,12 +65,3 @@ def continues(floors: Floors, looked_at: Sequence[int], live_bytes: Sequence[int
         first,
         len(floors) - 1,
     )
-
-
-def _has_stopped(level: Numbers, least: float) -> bool:
-    """Whether it has paused for much longer than ever before: what filled up is full."""
-    rises = np.flatnonzero(np.diff(level) >= least)
-    if len(rises) < 2:
-        return False
-    pause = len(level) - 2 - int(rises[-1])
-    return pause > max(_PAUSE_ROWS, _LONGER * int(np.diff(rises).max()))

@@ -14,13 +14,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.diagnosis.floors import Floors
+from vramscope_analysis.diagnosis.growth_pause import has_stopped
 from vramscope_analysis.diagnosis.words import KIB, MIB
 from vramscope_analysis.evidence.columns import Numbers
 
@@ -40,6 +41,7 @@ _SLOWED: Final = 0.75
 _ABOVE_SHARE: Final = 0.2
 """By so much of its growth a level has to be above all that there was before it."""
 _PAUSE_ROWS: Final = 8
+_JUMP: Final = 4.0
 _TOP_ROWS: Final = 4
 """A high level counts as having been there when it lasted for so many rows."""
 
@@ -123,8 +125,7 @@ class _Stretch:
 def _stretch(floors: Floors, level: Numbers, first: int) -> _Stretch | None:
     """The growth from a row until now, if every part of it has its share."""
     starts = _starts(floors.step, first)
-    levels = level[starts]
-    rises = [float(rise) for rise in np.diff(levels)]
+    rises = _steady_rises(level, starts)
     median = statistics.median(rises)
     if median <= 0 or min(rises) < EVEN * median:
         return None
@@ -132,8 +133,19 @@ def _stretch(floors: Floors, level: Numbers, first: int) -> _Stretch | None:
         return None
     steps = [int(step) for step in floors.step[starts]]
     paces = [rise / (b - a) for rise, (a, b) in zip(rises, pairwise(steps), strict=True)]
-    slope = _theil_sen(steps, levels.tolist())
+    slope = _theil_sen(steps, [0.0, *accumulate(rises)])
     return _Stretch(first, slope, (max(paces) - min(paces)) / 2, median * (PARTS - 1))
+
+
+def _steady_rises(level: Numbers, starts: NDArray[np.int64]) -> list[float]:
+    """By how much it rises from part to part, without what came at once, as a workspace does.
+
+    What is many times as high as the highest rise of a step in most parts is none of theirs: a
+    part that was level is not made even by it.
+    """
+    parts = [np.diff(level[a : b + 1]) for a, b in pairwise(starts.tolist())]
+    most = _JUMP * statistics.median(float(rises.max()) for rises in parts)
+    return [float(np.where(rises > most, 0.0, rises).sum()) for rises in parts]
 
 
 def _starts(step: NDArray[np.int64], first: int) -> NDArray[np.int64]:
@@ -174,7 +186,13 @@ def _grown(floors: Floors, level: Numbers, stretch: _Stretch) -> Growth | None:
     grown = _grown_since(floors, level, first, stretch.slope)
     if was_there_before(floors.allocated[:first], base, grown):
         return None
-    if _slows_down(floors, level, first) or _has_stopped(level, first):
+    if _slows_down(floors, level, first):
+        return None
+    per_row = stretch.slope * float(np.diff(floors.step[first:]).mean())
+    is_over = has_stopped(
+        level[first:], per_row, least_rises=PARTS, least_rows=_PAUSE_ROWS, parts=PARTS
+    )
+    if is_over:
         return None
     adds_blocks, blocks_per_step = _blocks(floors, first)
     return Growth(
@@ -218,15 +236,6 @@ def _grown_since(floors: Floors, level: Numbers, first: int, slope: float) -> fl
     return float(min(level[-1], projected) - level[first])
 
 
-def _has_stopped(level: Numbers, first: int) -> bool:
-    """Whether it has not risen for more than twice as long as ever before."""
-    rises = np.flatnonzero(np.diff(level[first:]) > 0)
-    if len(rises) < PARTS:
-        return False
-    pause = len(level) - 2 - first - int(rises[-1])
-    return pause >= _PAUSE_ROWS and pause > 2 * int(np.diff(rises).max())
-
-
 def was_there_before(earlier: Numbers, base: float, grown: float) -> bool:
     """Whether the level now is one that has already been, and was left again: a sawtooth.
 
@@ -245,8 +254,8 @@ def was_there_before(earlier: Numbers, base: float, grown: float) -> bool:
 def _slows_down(floors: Floors, level: Numbers, first: int) -> bool:
     """Whether it has become slower from part to part since it began: a cache that fills up."""
     starts = _starts(floors.step, min(first, len(floors) - PARTS))
-    rises = np.diff(level[starts])
-    early, late = rises[:2].sum(), rises[-2:].sum()
+    rises = _steady_rises(level, starts)
+    early, late = sum(rises[:2]), sum(rises[-2:])
     return bool(late < _SLOWED * early and (np.diff(rises) > 0).sum() <= 1)
 
 

@@ -93,6 +93,32 @@ def test_a_buffer_that_is_full_has_stopped_growing_soon() -> None:
     assert growth(at(rank, 215)) is None
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_full_buffer_is_none_for_long_whatever_streams_and_evaluations_come(seed: int) -> None:
+    """The course that a job of a GPU has shown: cuBLAS takes 32 MiB for each new stream there."""
+    number = steps_of(400) + 1
+    filled, streams = np.minimum(number, 120), (number >= 100) * 1 + (number >= 170)
+    batches = np.random.default_rng(seed).integers(16, 256, 400) * KIB
+    evaluations = (number % 50 == 0) * 64 * MIB
+    floor = BASE + filled * 256 * KIB + streams * 32 * MIB + batches + evaluations
+    rank = rank_of(floor, BLOCKS + filled + streams)
+    assert growth(at(rank, 100)) is not None
+    assert not any(growth(at(rank, rows)) for rows in range(140, 401))
+
+
+@pytest.mark.parametrize("at_steps", [(100, 170), (300, 330, 380)])
+def test_what_comes_at_once_neither_hides_a_leak_nor_is_taken_for_its_pace(
+    at_steps: tuple[int, ...],
+) -> None:
+    kept = np.maximum(steps_of(600) - 50, 0)
+    jumps = sum((steps_of(600) >= step) * 1 for step in at_steps)
+    rank = rank_of(BASE + kept * 64 * KIB + jumps * 32 * MIB, BLOCKS + kept + jumps)
+    found = [growth(at(rank, rows)) for rows in range(250, 601, 5)]
+    assert [each and each.slope_bytes for each in found] == pytest.approx(
+        [64 * KIB] * len(found), rel=0.02
+    )
+
+
 def test_a_cache_that_fills_up_more_and_more_slowly_is_growth_no_longer() -> None:
     seen = (300 * (1 - np.exp(-steps_of(500) / 150))).astype(np.int64)
     rank = rank_of(BASE + seen * MIB, BLOCKS + seen)
