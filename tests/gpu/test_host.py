@@ -85,7 +85,8 @@ def test_pinned_memory_is_what_pytorch_says(server: ServerProcess, tmp_path: Pat
     )
     assert stored["host.pinned_bytes"] == host[f"{used}.current"] >= 100 << 20
     assert stored["host.pinned_reserved_bytes"] == host[f"{held}.current"]
-    assert host[f"{held}.current"] > host[f"{used}.current"]  # what was freed stays cached
+    # PyTorch 2.11 counts what was freed as handed out until the block is used again.
+    assert host[f"{held}.current"] >= host[f"{used}.current"]
     assert (stored["host.rss_bytes"] or 0) > 100 << 20
 
 

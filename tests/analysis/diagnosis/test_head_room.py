@@ -56,3 +56,10 @@ def test_in_a_container_the_driver_tells_only_the_sum_of_others_or_nothing() -> 
     samples = rows_of(2, {"device.other_bytes": [UNKNOWN, 3 * GIB]})
     assert others_bytes(made_rank(1, columns={}, samples=samples)) == 3 * GIB
     assert others_bytes(made_rank(1, columns={})) is None
+
+
+def test_what_the_driver_keeps_for_itself_is_nobodys_to_use() -> None:
+    samples = rows_of(2, {"device.used_bytes": [2 * GIB, 3 * GIB], "device.free_bytes": 76 * GIB})
+    assert allocator_limit(made_rank(1, columns={}, samples=samples)) == 79 * GIB
+    unknown = rows_of(2, {"device.used_bytes": UNKNOWN, "device.free_bytes": 76 * GIB})
+    assert allocator_limit(made_rank(1, columns={}, samples=unknown)) == 80 * GIB
