@@ -10,6 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vramscope_analysis.diagnosis.head_room import allocator_limit
+from vramscope_analysis.diagnosis.paces import (
+    RECENT_ROWS,
+    recent_paces,
+    step_times,
+    useless_memory,
+)
 from vramscope_analysis.diagnosis.trend import Growth
 from vramscope_analysis.diagnosis.words import duration_range
 from vramscope_analysis.evidence.columns import Numbers, Rows
@@ -17,15 +23,11 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 PEAK: Final = "step.peak_allocated_bytes"
 ALLOCATED: Final = "allocated_bytes.all.current"
-STRANDED: Final = "inactive_split_bytes.all.current"
 
 LEAST_CONFIDENCE: Final = 0.7
 """Below it nothing is said."""
 LONGEST_S: Final = 24 * 3600.0
 """Nobody acts on what is further away."""
-_RECENT_ROWS: Final = 256
-_HIGH_SHARE: Final = 98.0
-"""Percentile of the peaks of recent steps that has to fit as well."""
 _MARGIN: Final = 0.04
 """Both ends are moved outwards by this share: the pace was measured, not decreed."""
 _SEEN_RATIO: Final = 5.0
@@ -33,6 +35,8 @@ _SEEN_RATIO: Final = 5.0
 _LOSS_PER_DOUBLING: Final = 0.12
 _LOSS_IF_CONFIRMED: Final = 0.05
 _SURE: Final = 0.96
+_MAY_STOP: Final = 0.85
+"""Of that, while nobody has found what grows: it may be a buffer that will be full."""
 
 
 @dataclass(frozen=True)
@@ -83,29 +87,35 @@ class Forecast:
         }
 
 
-def forecast_of(rank: RankEvidence, growth: Growth, *, is_confirmed: bool) -> Forecast | None:
+def forecast_of(
+    rank: RankEvidence, growth: Growth, *, is_confirmed: bool, series: str = ALLOCATED
+) -> Forecast | None:
     """When the growth of a rank's floor fills what it may have.
 
     Args:
         rank: whose.
         growth: of its floor, or of its peaks.
         is_confirmed: whether it is known what grows, so that it will not stop by itself.
+        series: the column that it is the growth of.
     """
     limit = allocator_limit(rank)
-    if limit is None or growth.slope_bytes <= 0 or rank.steps.number is None:
+    steps, number = rank.steps, rank.steps.number
+    if limit is None or growth.slope_bytes <= 0 or number is None:
         return None
-    peaks = _peaks_now(rank.steps, rank.steps.number, growth)
+    peaks = _peaks_now(steps, number, growth)
     if peaks is None:
         return None
-    usual, high = float(np.median(peaks)), float(np.percentile(peaks, _HIGH_SHARE))
-    # What is stranded between live blocks may be of no use to the request that fails.
-    stranded = min(rank.steps.last(STRANDED) or 0, max(limit - high, 0) / 2)
+    usual, high = float(np.median(peaks)), float(peaks.max())
+    useless = useless_memory(steps, growth.since_step)
     error = min(growth.slope_error_bytes / math.sqrt(growth.parts), growth.slope_bytes / 2)
-    early = (limit - stranded - high) / (growth.slope_bytes + error) * (1 - _MARGIN)
-    late = (limit - usual) / (growth.slope_bytes - error) * (1 + _MARGIN)
+    slow, fast = recent_paces(steps, series, growth)
+    slow = max(min(slow, growth.slope_bytes - error), growth.slope_bytes / 2)
+    fast = max(fast, growth.slope_bytes + error) + useless.bytes_per_step
+    early = max(limit - useless.bytes - high, 0) / fast * (1 - _MARGIN)
+    late = (limit - usual) / slow * (1 + _MARGIN)
     # The last rise is an instant of its period that is not known.
     early, late = max(early - growth.period_steps, 0), max(late, 0) + growth.period_steps
-    fast_s, slow_s = _step_s(rank.steps, rank.steps.number, growth.since_step)
+    fast_s, slow_s = step_times(steps, growth.since_step)
     return Forecast(
         math.floor(early),
         math.ceil(late),
@@ -120,7 +130,7 @@ def forecast_of(rank: RankEvidence, growth: Growth, *, is_confirmed: bool) -> Fo
 
 def _peaks_now(steps: Rows, number: NDArray[np.int64], growth: Growth) -> Numbers | None:
     """The peaks of recent steps, as high as they would be now."""
-    rows = max(len(steps) - _RECENT_ROWS, int(np.searchsorted(number, growth.since_step)))
+    rows = max(len(steps) - RECENT_ROWS, int(np.searchsorted(number, growth.since_step)))
     column = steps.numbers(PEAK if PEAK in steps.columns else ALLOCATED)[rows:]
     known = ~np.isnan(column)
     if not known.any():
@@ -130,20 +140,9 @@ def _peaks_now(steps: Rows, number: NDArray[np.int64], growth: Growth) -> Number
     return peaks
 
 
-def _step_s(steps: Rows, number: NDArray[np.int64], since_step: int) -> tuple[float, float]:
-    """How long a step takes at least and at most, with all that lies between steps."""
-    first = int(np.searchsorted(number, since_step))
-    middle = (first + len(number) - 1) // 2
-    paces = [
-        (steps.time_ns[right] - steps.time_ns[left]) / 1e9 / (number[right] - number[left])
-        for left, right in ((first, middle), (middle, len(number) - 1))
-        if number[right] > number[left]
-    ]
-    return (float(min(paces)), float(max(paces))) if paces else (0.0, 0.0)
-
-
 def _confidence(growth: Growth, late: float, error: float, *, is_confirmed: bool) -> float:
     seen = max(growth.steps, 1)
     loss = _LOSS_IF_CONFIRMED if is_confirmed else _LOSS_PER_DOUBLING
     doublings = max(math.log2(max(late, 1.0) / seen / _SEEN_RATIO), 0.0)
-    return _SURE * (1 - 0.5 * error / growth.slope_bytes) / (1 + loss * doublings)
+    sure = _SURE if is_confirmed else _SURE * _MAY_STOP
+    return sure * (1 - 0.5 * error / growth.slope_bytes) / (1 + loss * doublings)

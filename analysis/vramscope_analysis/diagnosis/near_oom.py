@@ -27,8 +27,6 @@ SUBJECT: Final = "growth"
 FULL_SHARE: Final = 0.85
 """Of what the process may have, the peaks have to need so much."""
 _RECENT_ROWS: Final = 64
-_SURENESS: Final = 0.85
-"""Of the confidence in a leak's forecast: what is no leak may end by itself."""
 _URGENT_S: Final = 3600.0
 
 
@@ -47,11 +45,8 @@ def near_oom(rank: RankEvidence) -> list[Finding]:
     growth = _growth_of_peaks(rank, reading.floors)
     if growth is None:
         return []
-    forecast = forecast_of(rank, growth, is_confirmed=False)
-    if forecast is None:
-        return []
-    forecast = replace(forecast, confidence=forecast.confidence * _SURENESS)
-    if not forecast.is_worth_saying:
+    forecast = forecast_of(rank, growth, is_confirmed=False, series=PEAK)
+    if forecast is None or not forecast.is_worth_saying:
         return []
     return [_finding(growth, forecast)]
 

@@ -7,7 +7,10 @@ import sys
 import torch
 
 from tests.cases.workloads.catalogue import WORKLOADS
+from tests.cases.workloads.growing import GROWING
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    WORKLOADS[sys.argv[1]](int(sys.argv[2]) if len(sys.argv) > 2 else 1000)
+    name = sys.argv[1]
+    job = GROWING[name].job if name in GROWING else WORKLOADS[name]
+    job(int(sys.argv[2]) if len(sys.argv) > 2 else 1000)
