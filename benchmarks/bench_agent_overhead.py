@@ -57,6 +57,9 @@ def training_step(model: nn.Module, batch: torch.Tensor) -> Callable[[], object]
     return step
 
 
+STEPS = {"launch": launch_bound_step, "compute": compute_bound_step}
+
+
 def steps_per_second(step: Callable[[], object], segment_s: float) -> float:
     """Rate of the loop over one segment."""
     begin, count = time.perf_counter(), 0
@@ -133,6 +136,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--segment-s", type=float, default=1.0)
     parser.add_argument("--rates", type=float, nargs="+", default=[10.0, 100.0])
+    parser.add_argument("--only", choices=tuple(STEPS), help="one kind of step, and no more")
     arguments = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     name = (
@@ -140,13 +144,16 @@ def main() -> None:
     )
     print(f"torch {torch.__version__} on {device} ({name})")
     with tempfile.TemporaryDirectory() as folder, ServerProcess(Path(folder)) as server:
-        for kind, make in (("launch", launch_bound_step), ("compute", compute_bound_step)):
+        for kind, make in STEPS.items():
+            if arguments.only not in (None, kind):
+                continue
             step = make(device)
             steps_per_second(step, 2.0)
             print(f"{kind}-bound, {1000 / steps_per_second(step, 1.0):.2f} ms a step")
             measure(step, server, arguments)
         within_budget(launch_bound_step(device), server)
-    import_cost()
+    if arguments.only is None:
+        import_cost()
 
 
 if __name__ == "__main__":

@@ -58,7 +58,6 @@ def oom(scenario: Scenario, **more: Any) -> dict[str, Any]:
         "siblings": [],
         "report": report,
         "finding": None if row["linked_to"] else oom_finding(scenario, row),
-        "snapshot": None,
     }
 
 

@@ -15,4 +15,4 @@ export const madeReport = (changes = {}) => ({
 });
 
 /** @returns {any} */
-export const madeAnswer = (changes = {}) => ({ id: "o1", run: "r", rank: 0, time_ns: 60e9, step: 31, phase: "", part: "forward", source: "observer", request_bytes: 198 * MIB, allowed_bytes: 3072 * MIB, is_fatal: true, recovered_step: null, linked_to: null, state: "complete", summary: null, severity: null, siblings: [], report: madeReport(), finding: null, snapshot: null, ...changes });
+export const madeAnswer = (changes = {}) => ({ id: "o1", run: "r", rank: 0, time_ns: 60e9, step: 31, phase: "", part: "forward", source: "observer", request_bytes: 198 * MIB, allowed_bytes: 3072 * MIB, is_fatal: true, recovered_step: null, linked_to: null, state: "complete", summary: null, severity: null, siblings: [], report: madeReport(), finding: null, ...changes });

@@ -7,30 +7,17 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from sqlalchemy import Connection
 
-from vramscope_analysis.diagnosis.finding import Finding
-from vramscope_analysis.diagnosis.oom import diagnose_oom
-from vramscope_analysis.evidence.entry_values import texts_in
-from vramscope_analysis.evidence.oom_plain import plain_report
-from vramscope_analysis.evidence.oom_reading import oom_report_of
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_protocol.errors import NOT_FOUND, VramscopeError
 from vramscope_protocol.messages import OomBegin
-from vramscope_server.findings.plain_data import plain_finding
+from vramscope_server.ooms.judged_report import put_verdict, read_report, whole_report
 from vramscope_server.ooms.report_json import read_json
-from vramscope_server.ooms.report_row import (
-    ASKED,
-    number,
-    shown_row,
-    stored_row,
-    text,
-    with_verdict,
-)
+from vramscope_server.ooms.report_row import number, shown_row, stored_row, text
 from vramscope_server.settings import Limits
 from vramscope_server.store import ooms
 from vramscope_server.store.store import Store
@@ -42,7 +29,6 @@ _MOST_TAKEN_UP: Final = 32
 _MAX_NEWS: Final = 1024
 _MAX_TASKS: Final = 4096
 """Events that wait until what they say is stored; one that comes beyond it is not heard."""
-_SAME_MOMENT_NS: Final = 120 * 10**9
 
 Shown = dict[str, Any]
 
@@ -119,7 +105,7 @@ class OomReports:
         """Give the judges the newest reports of a run."""
         found = await self._store.read(lambda c: ooms.newest_bodies(c, run_id, _MOST_TAKEN_UP))
         for row, data in found:
-            report = await self._store.compute(partial(_report, row, data))
+            report = await self._store.compute(partial(read_report, row, data))
             if report is not None:
                 self._evidence.take_oom(run_id, row["rank"], report, len(data))
 
@@ -153,20 +139,7 @@ class OomReports:
         if data is None:
             raise _not_found(identity)
 
-        def make() -> Shown:
-            finding = _judged(row, _report(row, data))
-            report = _shown(read_json(data))
-            report["recovered_step"] = row["recovered_step"]
-            report["message"] = row["message"]
-            return {
-                **shown_row(row),
-                "siblings": [_sibling(other) for other in others if _is_sibling(row, other)],
-                "report": report,
-                "finding": None if finding is None else _plain(finding),
-                "snapshot": None,
-            }
-
-        return await self._store.compute(make)
+        return await self._store.compute(lambda: whole_report(row, data, others))
 
     async def put(self, begin: OomBegin, data: bytes) -> None:
         """Store a report that has come, judge it and tell everybody.
@@ -179,7 +152,7 @@ class OomReports:
         row = await self._store.compute(lambda: self._checked(begin, data))
         news = dict(self._news.get(key, {}))
         row |= news
-        report = await self._store.compute(lambda: _with_verdict(row, data))
+        report = await self._store.compute(lambda: put_verdict(row, data))
 
         def write(connection: Connection) -> bool:
             is_new = ooms.add(connection, row, data)
@@ -260,7 +233,7 @@ class OomReports:
         data = await self._store.read(lambda c: ooms.body(c, identity))
         if data is None:
             return  # it has made room since
-        report = await self._store.compute(lambda: _with_verdict(row, data))
+        report = await self._store.compute(lambda: put_verdict(row, data))
         await self._store.write(lambda c: ooms.judged(c, identity, row["shown"]))
         self._tell(row, report)
 
@@ -280,64 +253,6 @@ class OomReports:
         if row is None:
             raise _not_found(identity)
         return row
-
-
-def _with_verdict(row: dict[str, Any], data: bytes) -> OomReport | None:
-    """Put into the row what its report says; the report, for the judges of the run."""
-    report = _report(row, data)
-    row["shown"] = with_verdict(row["shown"], _judged(row, report))
-    return report
-
-
-def _judged(row: dict[str, Any], report: OomReport | None) -> Finding | None:
-    try:
-        return None if report is None else diagnose_oom(report)
-    except Exception:
-        _logger.exception("report %s could not be judged", row["id"])
-        return None
-
-
-def _report(row: dict[str, Any], data: bytes) -> OomReport | None:
-    """What is judged; None is nothing: the rank did not run out itself, or it cannot be read."""
-    if row["shown"]["source"] == ASKED:
-        return None
-    try:
-        report = oom_report_of(read_json(data), id=row["id"])
-    except Exception:  # one report must not keep a server from starting
-        _logger.exception("report %s could not be read", row["id"])
-        return None
-    return replace(
-        report,
-        id=row["id"],
-        message=row["message"] or report.message,
-        recovered_step=row["recovered_step"],
-    )
-
-
-def _shown(report: dict[str, Any]) -> dict[str, Any]:
-    """A report whose entries have the types that a reader expects, whoever wrote it."""
-    read = plain_report(oom_report_of(report))
-    notes = texts_in(report, "notes")
-    return {name: read.get(name, told) for name, told in report.items()} | {"notes": notes}
-
-
-def _plain(finding: Finding) -> dict[str, Any]:
-    return {**asdict(finding), **plain_finding(finding)}
-
-
-def _is_sibling(row: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether another report tells of the same moment, of another rank."""
-    if other["id"] == row["id"]:
-        return False
-    if other["linked_to"] or row["linked_to"]:
-        mine = row["linked_to"] or row["id"]
-        return bool(mine in (other["linked_to"], other["id"]))
-    is_near = abs(other["time_ns"] - row["time_ns"]) <= _SAME_MOMENT_NS
-    return is_near and bool(other["rank"] != row["rank"])
-
-
-def _sibling(other: dict[str, Any]) -> dict[str, Any]:
-    return {name: other[name] for name in ("id", "rank", "time_ns")}
 
 
 def _not_found(identity: str) -> VramscopeError:

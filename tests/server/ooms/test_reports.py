@@ -13,7 +13,7 @@ from tests.support.scripted_agent import ScriptedAgent
 from tests.support.server_app import ServerApp, server_app
 from tests.support.wire_ooms import wire_oom
 from vramscope_analysis.evidence.oom_report import OomReport
-from vramscope_server.ooms import reports as reports_module
+from vramscope_server.ooms import judged_report
 from vramscope_server.ooms.reports import OomReports
 from vramscope_server.settings import Limits
 from vramscope_server.store import ooms
@@ -188,33 +188,12 @@ def test_names_that_are_no_text_are_given_out_all_the_same(server: ServerApp) ->
     assert server.get("/api/v1/ooms/o1")["report"]["largest"][0]["name"] == "caf?"
 
 
-def test_what_is_given_out_has_the_types_that_a_page_expects(server: ServerApp) -> None:
-    odd: dict[str, Any] = {
-        "threads": [7, {"name": 5}],
-        "by_stack": 5,
-        "counters": [],
-        "notes": {},
-        "more": 1 << 70,
-    }
-    with server.agent() as agent:
-        send(agent, **odd)
-    report = server.get("/api/v1/ooms/o1")["report"]
-    assert {name: report[name] for name in odd} == {
-        "threads": [{"name": "", "frames": []}],
-        "by_stack": [],
-        "counters": {},
-        "notes": [],
-        "more": 1 << 70,
-    }
-    assert "by_size" not in report, "it does not say so"
-
-
 def test_one_that_cannot_be_read_keeps_no_server_from_starting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with server_app(tmp_path) as server, server.agent() as agent:
         send(agent)
-    monkeypatch.setattr(reports_module, "oom_report_of", fail)
+    monkeypatch.setattr(judged_report, "oom_report_of", fail)
     with server_app(tmp_path) as server:
         assert len(listed(server)) == 1
 
@@ -234,7 +213,7 @@ def test_a_rank_that_was_only_asked_is_not_judged(server: ServerApp, evidence: E
 def test_what_a_judge_cannot_bear_is_kept_all_the_same(
     server: ServerApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports_module, "diagnose_oom", fail)
+    monkeypatch.setattr(judged_report, "diagnose_oom", fail)
     with server.agent() as agent:
         send(agent)
     (row,) = listed(server)

@@ -67,6 +67,6 @@
  * @property {number | null} recovered_step
  */
 
-/** @typedef {OomRow & {siblings: {id: string, rank: number, time_ns: number}[], report: OomReport, finding: import("../findings/messages.js").Finding | null, snapshot: string | null}} OomAnswer */
+/** @typedef {OomRow & {siblings: {id: string, rank: number, time_ns: number}[], report: OomReport, finding: import("../findings/messages.js").Finding | null}} OomAnswer */
 
 export {};
