@@ -163,7 +163,10 @@ def _remedy(trial: SettingsTrial, recorded: SettingsTrial, others: Sequence[str]
         flushes = count_text(recorded.retries, "cache flush", "cache flushes")
         gain = f"the recorded steps go without their {flushes}"
     else:
-        gain = f"reserves {size_text(trial.gain_bytes)} less at the peak of the recorded steps"
+        gain = (
+            f"{size_text(trial.peak_reserved_bytes)} reserved at the peak of the recorded steps, "
+            f"{size_text(trial.gain_bytes)} less than now"
+        )
     assumed = ", if the process is limited to that peak" if trial.limit_is_assumed else ""
     calls = trial.more_device_allocs
     cost = f"{count_text(calls, 'more call')} for device memory in the recorded steps; " * (

@@ -6,25 +6,32 @@ own, or between blocks of changing sizes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from vramscope_analysis.diagnosis.finding import Finding, Remedy
+from vramscope_analysis.diagnosis.finding import Finding
+from vramscope_analysis.diagnosis.fragmentation_evidence import (
+    MOST_POOLS,
+    asked_text,
+    pool_row,
+    replayed,
+    request_numbers,
+)
+from vramscope_analysis.diagnosis.piece_shape import shape_of, shape_remedies
 from vramscope_analysis.diagnosis.settings_advice import refuted, settings_remedies
-from vramscope_analysis.diagnosis.words import MIB, fitting, share_text, size_text
+from vramscope_analysis.diagnosis.words import MIB, fitting, size_text
+from vramscope_analysis.evidence.memory_layout import PRIVATE, MemoryLayout
+from vramscope_analysis.evidence.recorded_requests import recorded_requests
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
-from vramscope_analysis.moments.free_pieces import free_pieces, ranges_at
+from vramscope_analysis.evidence.window_layout import window_layout
 from vramscope_analysis.moments.recorded_memory import RecordedMemory
 
 KIND: Final = "fragmentation"
 LARGE_SHARE: Final = 0.25
 LARGE_BYTES: Final = 64 * MIB
-MOST_POOLS: Final = 16
-
-Pools = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Pieces:
         live_bytes: in blocks then.
         highest_bytes: most in blocks at any moment of the recording.
         requested_bytes: what was asked for of the blocks then.
-        pools: free memory then, by pool and stream.
+        layout: free memory then, by pool and stream.
     """
 
     moment: int
@@ -45,12 +52,12 @@ class Pieces:
     live_bytes: int
     highest_bytes: int
     requested_bytes: int
-    pools: Pools
+    layout: MemoryLayout
 
     @property
     def private_bytes(self) -> int:
         """Free memory of graphs and pools of the job, which serves nothing else."""
-        return sum(int(pool["bytes"]) for pool in self.pools if pool["pool"] == "private")
+        return sum(pool.free_bytes for pool in self.layout.pools if pool.pool == PRIVATE)
 
     @property
     def lost_bytes(self) -> int:
@@ -61,22 +68,6 @@ class Pieces:
     def rounding_bytes(self) -> int:
         """How much larger blocks were than what was asked for."""
         return self.live_bytes - self.requested_bytes
-
-    @property
-    def largest_bytes(self) -> int:
-        """The largest free piece, private pools left out."""
-        sizes = [int(pool["largest_bytes"]) for pool in self.pools if pool["pool"] != "private"]
-        return max(sizes, default=0)
-
-    @property
-    def main_stream_bytes(self) -> int:
-        """Free memory of the stream that has most of what is free."""
-        by_stream: dict[int, int] = {}
-        for pool in self.pools:
-            if pool["pool"] != "private":
-                stream = int(pool["stream"])
-                by_stream[stream] = by_stream.get(stream, 0) + int(pool["bytes"])
-        return max(by_stream.values(), default=0)
 
 
 def pieces_of(memory: RecordedMemory) -> Pieces:
@@ -89,7 +80,7 @@ def pieces_of(memory: RecordedMemory) -> Pieces:
         live_bytes=int(memory.live_bytes[moment + 1]),
         highest_bytes=int(memory.live_bytes.max()),
         requested_bytes=int(memory.lifetimes.requested[live].sum()),
-        pools=free_pieces(memory, moment)[:MOST_POOLS],
+        layout=window_layout(memory, moment),
     )
 
 
@@ -112,6 +103,11 @@ def snapshot_pieces(
         return []
     recorded = next((trial for trial in trials if trial.is_recorded), None)
     has_failed = recorded is not None and (recorded.retries > 0 or recorded.runs_out)
+    shape, requests = shape_of(pieces.layout), recorded_requests(memory)
+    sentences = [
+        "" if shape is None else shape.words,
+        "" if requests is None else f"{asked_text(requests)}.",
+    ]
     lost, of = size_text(pieces.lost_bytes), size_text(pieces.reserved_bytes)
     best = remedies[0].predicted_bytes if remedies else None
     if best:
@@ -119,8 +115,8 @@ def snapshot_pieces(
             f"{lost} of {of} reserved were never needed at once; {size_text(best)} can be had."
         )
     else:
-        summary = f"{lost} of {of} reserved were never needed at once: they lie in pieces."
-    kind, words = _kind(memory, pieces)
+        why = "they lie in pieces" if shape is None else shape.short
+        summary = f"{lost} of {of} reserved were never needed at once: {why}."
     return [
         Finding(
             KIND,
@@ -132,74 +128,19 @@ def snapshot_pieces(
                 "in_pieces_bytes": pieces.lost_bytes,
                 "rounding_bytes": pieces.rounding_bytes,
                 "private_pool_bytes": pieces.private_bytes,
-                "largest_free_bytes": pieces.largest_bytes,
+                "largest_free_bytes": pieces.layout.largest_bytes,
                 "utilisation_at_peak": round(
                     pieces.highest_bytes / max(pieces.reserved_bytes, 1), 4
                 ),
-                "shape": kind,
-                "pools": [dict(pool) for pool in pieces.pools],
+                "shape": "" if shape is None else shape.kind,
+                "pools": [pool_row(pool) for pool in pieces.layout.pools[:MOST_POOLS]],
+                "pinned_by": [dict(vars(pin)) for pin in pieces.layout.pins],
+                **request_numbers(requests),
                 "does_not_help": list(refuted(settings, trials)),
+                "replayed": replayed(trials),
             },
             0.95 if remedies else 0.75,
-            remedies=(*remedies, *_of_kind(kind)),
-            detail=words,
+            remedies=(*remedies, *shape_remedies(shape)),
+            detail=" ".join(sentence for sentence in sentences if sentence),
         )
     ]
-
-
-def _kind(memory: RecordedMemory, pieces: Pieces) -> tuple[str, str]:
-    """Where most of the pieces lie, and that in a sentence."""
-    free = sum(int(pool["bytes"]) for pool in pieces.pools if pool["pool"] != "private")
-    largest = f"The largest free piece was {size_text(pieces.largest_bytes)}"
-    if not free:
-        return "", f"{largest}."
-    elsewhere = free - pieces.main_stream_bytes
-    if elsewhere >= 0.5 * free:
-        return "streams", (
-            f"{largest}; {share_text(elsewhere / free)} of what was free belong to other streams, "
-            "which share nothing."
-        )
-    lasting = _pinned_share(memory, pieces)
-    if lasting is not None and lasting >= 0.5:
-        return "lasting blocks", (
-            f"{largest}; {share_text(lasting)} of what was stranded lie beside blocks that stayed "
-            "to the end of the recording."
-        )
-    return "sizes", f"{largest}; what was free lies between blocks of changing sizes."
-
-
-def _pinned_share(memory: RecordedMemory, pieces: Pieces) -> float | None:
-    """Of what was stranded, the part in segments that lasting blocks alone kept."""
-    lifetimes = memory.lifetimes
-    live = lifetimes.live_at(pieces.moment)
-    order = np.argsort(lifetimes.address[live])
-    live = live[order]
-    starts = lifetimes.address[live].astype(np.int64)
-    lasts = lifetimes.completed[live] >= lifetimes.entries
-    stranded = pinned = 0
-    for held in ranges_at(memory, pieces.moment):
-        first, last = np.searchsorted(starts, (held.start, held.end))
-        if first == last or held.pool == "private":
-            continue
-        free = held.end - held.start - int(lifetimes.size[live[first:last]].sum())
-        stranded += free
-        pinned += free if lasts[first:last].all() else 0
-    return pinned / stranded if stranded else None
-
-
-def _of_kind(kind: str) -> tuple[Remedy, ...]:
-    if kind == "lasting blocks":
-        return (
-            Remedy(
-                "allocate what stays before the first step",
-                "Blocks that last then lie beside each other, and not in the segments of steps.",
-            ),
-        )
-    if kind == "streams":
-        return (
-            Remedy(
-                "use fewer streams for work that allocates",
-                "Each stream has blocks of its own, and none can use those of another.",
-            ),
-        )
-    return ()

@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 from vramscope_analysis.evidence.columns import NO_ROWS, Rows
 from vramscope_analysis.evidence.growth_report import GrowthReport
+from vramscope_analysis.evidence.memory_layout import MemoryLayout
 from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_analysis.evidence.recorded_window import RecordedWindow
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 
 RunState = Literal["live", "ended", "lost"]
@@ -62,6 +64,8 @@ class RankEvidence:
         within_step: the newest answer to what is held within a step, as in an evaluation.
         ooms: reports of running out of memory, oldest first.
         trials: what the newest recorded window says of other settings, the best first.
+        window: what that window tells of the job's requests.
+        layout: the newest memory map by pool and stream; None where nobody has looked.
     """
 
     rank: int
@@ -80,6 +84,8 @@ class RankEvidence:
     ooms: tuple[OomReport, ...] = ()
     trials: tuple[SettingsTrial, ...] = ()
     within_step: GrowthReport | None = None
+    window: RecordedWindow | None = None
+    layout: MemoryLayout | None = None
 
 
 @dataclass(frozen=True, eq=False)

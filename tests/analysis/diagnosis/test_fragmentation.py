@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -9,9 +10,13 @@ import numpy as np
 import pytest
 
 from tests.support.allocator_traces import load_trace
+from tests.support.made_layouts import made_layout
 from tests.support.made_ranks import GIB, MIB, made_rank, prefixes, recorded_rank, rows_of
 from vramscope_analysis.diagnosis.fragmentation import fragmentation
 from vramscope_analysis.diagnosis.settings_advice import trials_of
+from vramscope_analysis.evidence.memory_layout import MemoryLayout
+from vramscope_analysis.evidence.recorded_requests import RecordedRequests, Request
+from vramscope_analysis.evidence.recorded_window import RecordedWindow
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_analysis.replay import advise
@@ -119,3 +124,84 @@ def test_flushes_that_memory_would_have_been_enough_for_make_it_a_warning() -> N
     assert fragmentation(job(at, 75 * GIB)) == []
     # A flush of the first steps is none of the job's.
     assert fragmentation(job([1] * 10 + [0] * 110, 62 * GIB)) == []
+
+
+SIZES = "s60 f140 a100 f300 a200"
+PINNED = "s1 f399"
+
+
+def in_pieces(layout: MemoryLayout, **more: Any) -> RankEvidence:
+    """1.0 GiB of 2.0 are reserved, and at most 600 MiB were ever needed."""
+    columns: dict[str, Any] = {
+        "reserved_bytes.all.current": layout.reserved_bytes,
+        "step.peak_active_bytes": 600 * MIB,
+        "num_alloc_retries": 0,
+    }
+    told: dict[str, Any] = {"settings": "", "samples": rows_of(1, POOLS), "layout": layout}
+    return made_rank(COUNT, columns=columns, total_bytes=2 * GIB, **{**told, **more})
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape", "short"),
+    [
+        (made_layout(SIZES, "f200"), "size-mix", "they lie in pieces"),
+        (
+            made_layout("a400", PINNED, "s2 f198"),
+            "static",
+            "they lie beside blocks that stay",
+        ),
+        (
+            made_layout(("large", 0, "a400 f100"), ("large", 96, "f500")),
+            "stream pools",
+            "other streams keep them",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_map_tells_what_kind_it_is(layout: MemoryLayout, shape: str, short: str) -> None:
+    (finding,) = fragmentation(in_pieces(layout))
+    assert finding.severity == "info"
+    assert finding.summary.endswith(f"reserved were never needed at once: {short}.")
+    assert finding.evidence["shape"] == shape
+    assert finding.detail.startswith("Tensors never took more than 600 MiB at once, at step 1.")
+    assert finding.evidence["pools"][0]["bytes"] > 0
+    # The same without a look at the map: less is said.
+    (blind,) = fragmentation(replace(in_pieces(layout), layout=None))
+    assert (blind.evidence["shape"], blind.evidence["pools"]) == ("", [])
+
+
+def test_what_the_next_step_cannot_have_in_one_piece_is_the_headline() -> None:
+    asked = Request(198 * MIB, 0, "train.py:56 forward")
+    requests = RecordedRequests(90, 3, asked, asked, (asked.bytes,) * 3)
+    # As it was on the GPU before it ran out: 587 MiB free, of which 166 in one piece.
+    carved = ("s200 f166 s200 f166 s200", "s300 f160", "s500 f95 s200")
+    layout = made_layout(*carved, step=COUNT, is_step_end=True, limit_bytes=2190 * MIB)
+    assert layout.reserved_bytes == 2187 * MIB
+    rank = in_pieces(layout, window=RecordedWindow(layout, requests))
+    columns = {**rank.steps.columns, "num_alloc_retries": np.arange(COUNT)}
+    rank = made_rank(COUNT, columns=columns, settings="", layout=layout, window=rank.window)
+    (finding,) = fragmentation(rank)
+    assert finding.summary == (
+        "The next step needs 198 MiB in one piece; the largest piece is 166 MiB, of 590 MiB free."
+    )
+    assert finding.severity == "warning"
+    assert finding.detail.startswith("Not even a flush of the cache makes room for it.")
+    assert finding.evidence["facts"][0] == (
+        "Each of 3 recorded steps asks for 198 MiB in one piece, at train.py:56 forward. "
+        "Without a flush 166 MiB can be had now: 3 of 3 asked for more."
+    )
+    # The same job a step later: it did find a place.
+    later = {**columns, "num_alloc_retries": np.minimum(columns["num_alloc_retries"], COUNT - 5)}
+    assert fragmentation(replace(rank, steps=rows_of(COUNT, later))) == []
+
+
+def test_when_no_setting_helps_recording_again_is_not_advised() -> None:
+    tried = tuple(replace(each, is_worth_it=False) for each in trials("varlen__default"))
+    told = going_on("varlen__default", 4 * GIB, settings="", trials=tried)
+    pinned = made_layout("a400", PINNED, "s2 f198")
+    (finding,) = fragmentation(in_pieces(pinned, trials=tried))
+    assert [remedy.action for remedy in finding.remedies] == [
+        "allocate what stays before the first step"
+    ]
+    (finding,) = fragmentation(told)
+    assert finding.evidence["replayed"][0]["peak_reserved_bytes"] > 0

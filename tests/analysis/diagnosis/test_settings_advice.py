@@ -36,6 +36,7 @@ def test_on_a_recorded_job_the_advice_is_what_really_helped_it() -> None:
     trials = trials_of(advise(load_trace("varlen__default").recording))
     first = settings_remedies("", trials)[0]
     assert first.fix == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    assert first.why.startswith("Replayed: 2.2 GiB reserved at the peak of the recorded steps, ")
     assert first.predicted_bytes is not None
     assert abs(first.predicted_bytes - 914 * MIB) <= 0.05 * 2298 * MIB
     assert any(text.startswith("max_split_size_mb:128") for text in refuted("", trials))
