@@ -65,6 +65,8 @@ class HolderFound(Struct):
     """Whether it held fewer at an earlier look; None is not known."""
     stored_at: SourceLine | None = None
     """The statement that puts tensors there, where it is the only one."""
+    limited_at: SourceLine | None = None
+    """Where it is filled: the line that takes things out again, or looks at how many there are."""
     targets: list[StoreTarget] = field(default_factory=list[StoreTarget])
     """What that statement may store into, until it is looked for. Not in a report."""
     caller: StoreTarget | None = None

@@ -15,6 +15,7 @@ from vramscope.holders.beginning import (
     named_step,
     root_target,
 )
+from vramscope.holders.bounds import bound_words
 from vramscope.holders.classes import class_name, class_of
 from vramscope.holders.holder import HolderFound, SourceLine, StoreTarget
 from vramscope.holders.reach import Root
@@ -44,7 +45,9 @@ def name_way(
     """
     begin = beginning(way, container, root)
     chain = [begin.words, *_steps(way, begin.position, container)]
-    size = container_words(way[container]) if len(way) - container > 1 else ""
+    size = ""
+    if len(way) - container > 1:
+        size = container_words(way[container], bound_words(way, container))
     if container and _says_all(way[container - 1], way[container]):
         size = ""  # the dictionary of an object's attributes
     if size:

@@ -51,13 +51,18 @@ def is_loader(value: Any) -> bool:
     return any(kind.__name__ == _LOADER for kind in type(value).__mro__)
 
 
-def container_words(value: Any) -> str:
-    """``list of 40``; empty for what is no container."""
+def container_words(value: Any, bound: str = "") -> str:
+    """``list of 40``; empty for what is no container.
+
+    Args:
+        value: the container.
+        bound: how many it takes, in words, where it does not know that itself.
+    """
     kind = class_of(value)
     if issubclass(kind, deque) and value.maxlen is not None:
-        return f"{class_name(value)}(maxlen={value.maxlen}) of {_count(value)}"
+        bound = f"maxlen={value.maxlen}"
     if issubclass(kind, (dict, list, tuple, set, frozenset, deque)):
-        return f"{class_name(value)} of {_count(value)}"
+        return f"{class_name(value)}{bound and f'({bound})'} of {count_of(value)}"
     if is_lru_cache(value):
         info = value.cache_info()
         return f"lru_cache(maxsize={info.maxsize}) of {info.currsize}"
@@ -155,7 +160,8 @@ def _variable_words(frame: FrameType, child: Any) -> str:
     return ""
 
 
-def _count(value: Any) -> int:
+def count_of(value: Any) -> int:
+    """How many a container has; 0 for what is none."""
     bases: tuple[Any, ...] = (dict, list, tuple, set, frozenset, deque)
     for base in bases:
         if issubclass(type(value), base):

@@ -13,7 +13,9 @@ from typing import Any, Final
 from vramscope.holders.calling_line import calling_line
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.holder import HolderFound, SourceLine, StoreTarget
+from vramscope.holders.limiting_line import limiting_line
 from vramscope.holders.source_trees import functions_around, source_tree, statements_within
+from vramscope.holders.target_names import is_target, without_keys
 
 _PUTS: Final = frozenset(
     {"append", "appendleft", "extend", "add", "insert", "update", "setdefault", "put", "push"}
@@ -26,11 +28,21 @@ def storing_line(target: StoreTarget) -> SourceLine | None:
     Args:
         target: the name, and where it is one.
     """
+    lines = storing_lines(target)
+    return lines.pop() if len(lines) == 1 else None
+
+
+def storing_lines(target: StoreTarget) -> set[SourceLine]:
+    """All statements that store into a name, of the nearest place where there are any.
+
+    Args:
+        target: the name, and where it is one.
+    """
     if owner_of(target.file) > Owner.LIBRARY:
-        return None
+        return set()
     tree = source_tree(target.file)
     if tree is None:
-        return None
+        return set()
     for scopes in _scopes(tree, target):
         statements = [each for scope in scopes for each in statements_within(scope)]
         # One that adds to what is there rather than the one that begins it.
@@ -41,8 +53,8 @@ def storing_line(target: StoreTarget) -> SourceLine | None:
                 if stores(statement, target)
             }
             if lines:
-                return lines.pop() if len(lines) == 1 else None
-    return None
+                return lines
+    return set()
 
 
 def find_storing_lines(holders: Iterable[HolderFound]) -> None:
@@ -50,6 +62,8 @@ def find_storing_lines(holders: Iterable[HolderFound]) -> None:
     for holder in holders:
         lines = map(storing_line, holder.targets)
         stored = next((line for line in lines if line is not None), None)
+        limits = (limiting_line(each, storing_lines(each)) for each in holder.targets)
+        holder.limited_at = next((line for line in limits if line is not None), None)
         if stored is not None and holder.caller is not None:
             stored = calling_line(stored, holder.caller) or stored
         holder.stored_at, holder.targets, holder.caller = stored, [], None
@@ -73,11 +87,13 @@ def _adds(statement: ast.stmt, target: StoreTarget) -> bool:
     if isinstance(statement, ast.Expr):
         return any(_puts(call, target) for call in _calls(statement.value))
     if isinstance(statement, ast.AugAssign):
-        return _is_target(_without_keys(statement.target), target)
+        return is_target(without_keys(statement.target), target)
     for place, value in _assignments(statement):
-        bare = _without_keys(place)
-        if _is_target(bare, target) and (
-            bare is not place or any(_is_target(each, target) for each in ast.walk(value))
+        bare = without_keys(place)
+        if isinstance(value, ast.Subscript) and is_target(value.value, target):
+            continue  # kept = kept[-100:]
+        if is_target(bare, target) and (
+            bare is not place or any(is_target(each, target) for each in ast.walk(value))
         ):
             return True
     return False
@@ -86,7 +102,7 @@ def _adds(statement: ast.stmt, target: StoreTarget) -> bool:
 def _sets(statement: ast.stmt, target: StoreTarget) -> bool:
     """``name = x``, but for what begins empty."""
     return any(
-        _is_target(place, target) and not isinstance(value, ast.Constant)
+        is_target(place, target) and not isinstance(value, ast.Constant)
         for place, value in _assignments(statement)
     )
 
@@ -106,7 +122,7 @@ def _puts(call: ast.Call, target: StoreTarget) -> bool:
         return is_set and target.is_attribute and _is_text(call.args[1], target.name)
     if not isinstance(function, ast.Attribute) or function.attr not in _PUTS:
         return False
-    return _is_target(_without_keys(function.value), target)
+    return is_target(without_keys(function.value), target)
 
 
 def _is_text(node: ast.expr, text: str) -> bool:
@@ -115,21 +131,6 @@ def _is_text(node: ast.expr, text: str) -> bool:
 
 def _calls(value: ast.expr) -> Iterator[ast.Call]:
     return (each for each in ast.walk(value) if isinstance(each, ast.Call))
-
-
-def _without_keys(node: ast.expr) -> ast.expr:
-    """``self.results`` of ``self.results[k]`` and of ``self.results.setdefault(k, [])``."""
-    while True:
-        if isinstance(node, ast.Subscript):
-            node = node.value
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("setdefault", "get")
-        ):
-            node = node.func.value
-        else:
-            return node
 
 
 def _pairs(place: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -142,9 +143,3 @@ def _pairs(place: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.exp
         values = value.elts
     for each, its_value in zip(place.elts, values, strict=True):
         yield from _pairs(each, its_value)
-
-
-def _is_target(node: ast.AST, target: StoreTarget) -> bool:
-    if target.is_attribute:
-        return isinstance(node, ast.Attribute) and node.attr == target.name
-    return isinstance(node, ast.Name) and node.id == target.name

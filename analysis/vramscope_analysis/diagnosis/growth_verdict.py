@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from vramscope_analysis.diagnosis.finding import Culprit
+from vramscope_analysis.diagnosis.growth_bound import Bound, bound_of
 from vramscope_analysis.diagnosis.growth_group import (
     DEFINED,
     LEAST_LOOKS,
@@ -32,7 +33,6 @@ _CULPRIT_SHARE: Final = 0.1
 _MOST_CULPRITS: Final = 3
 _NAMED_SHARE: Final = 0.05
 
-_BOUND: Final = re.compile(r"max(?:len|size)=\d+")
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _BUFFERS: Final = frozenset(
     (
@@ -41,6 +41,9 @@ _BUFFERS: Final = frozenset(
         "buffers",
         "rollout",
         "rollouts",
+        "memory",
+        "window",
+        "ring",
         "fifo",
         "queue",
         "pool",
@@ -64,6 +67,9 @@ class GrowthVerdict:
         is_one_tensor: one tensor becomes larger: no tensors are added.
         is_buffer_by_name: what holds it is called a buffer, a queue or a cache.
         cycle: the names along a reference cycle, where it is one.
+        bound: of the container that has most of it; None is not known.
+        limited_at: a line that may keep it from growing for ever.
+        at_step: the step of the last look.
         groups: those that it is about.
     """
 
@@ -75,6 +81,9 @@ class GrowthVerdict:
     is_one_tensor: bool = False
     is_buffer_by_name: bool = False
     cycle: tuple[str, ...] = ()
+    bound: Bound | None = None
+    limited_at: Frame | None = None
+    at_step: int = 0
     groups: tuple[GrowthGroup, ...] = field(default=(), repr=False)
 
     @property
@@ -159,6 +168,7 @@ def _verdict(
     total = sum(growth_bytes(group) for group in groups)
     names = [h.chain[0] for group in groups if (h := main_holder(group)) and h.chain]
     cycle = report.garbage.get("cycle", ())
+    main = main_holder(groups[0])
     return GrowthVerdict(
         kind,
         holder,
@@ -168,6 +178,9 @@ def _verdict(
         is_one_tensor=all(counts_rise(group) <= 0 for group in groups),
         is_buffer_by_name=holder in STORED and any(_is_buffer_name(name) for name in names),
         cycle=tuple(str(name) for name in cycle) if kind == "cycle_growth" else (),
+        bound=None if main is None else bound_of(main.chain),
+        limited_at=None if main is None else main.limited_at,
+        at_step=report.steps[-1] if report.steps else 0,
         groups=tuple(groups),
     )
 
@@ -197,8 +210,8 @@ def _kind(group: GrowthGroup) -> tuple[Kind, str]:
         return "retained_exception", "exception"
     if holder.kind == "ipc":
         return "retention", "ipc"
-    # A bounded lru_cache counts calls, not bytes: each may keep a whole model.
-    if holder.kind != "lru_cache" and any(_BOUND.search(word) for word in holder.chain):
+    bound = bound_of(holder.chain)
+    if holder.kind != "lru_cache" and bound is not None and bound.is_sure:
         return "bounded", holder.kind
     return "leak", holder.kind
 

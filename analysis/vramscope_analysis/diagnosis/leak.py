@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from vramscope_analysis.diagnosis.filling_up import filling_up, may_fill_up
 from vramscope_analysis.diagnosis.finding import Culprit, Finding, Severity
 from vramscope_analysis.diagnosis.forecast import Forecast
 from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_text, since_text
@@ -17,7 +18,7 @@ from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_re
 from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict
 from vramscope_analysis.diagnosis.holder_remedies import remedies_of
 from vramscope_analysis.diagnosis.holder_words import holder_name, title_of
-from vramscope_analysis.diagnosis.trend import Growth
+from vramscope_analysis.diagnosis.trend import FIRST_WINDOW, Growth
 from vramscope_analysis.diagnosis.words import count_text, fitting
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
@@ -44,15 +45,24 @@ def leak(rank: RankEvidence) -> list[Finding]:
         return []
     verdict = reading.verdict
     if verdict is None:
-        return [_suspected(reading, growth)] if reading.is_suspicious else []
-    if verdict.kind != "leak" or reading.cause == "in use":
+        return _suspected(reading, growth) if reading.is_suspicious else []
+    if verdict.kind not in ("leak", "bounded") or reading.cause == "in use":
         return []  # a model that is enlarged is held by somebody, as it has to be
     if verdict.is_one_tensor and not reading.is_suspicious:
         return []
+    if verdict.holder != "autograd_graph" and may_fill_up(growth, verdict):
+        return filling_up(reading, growth, verdict)
     return [_confirmed(reading, growth, verdict)]
 
 
-def _suspected(reading: GrowthReading, growth: Growth) -> Finding:
+def _suspected(reading: GrowthReading, growth: Growth) -> list[Finding]:
+    severity = _suspicion(reading, growth)
+    if severity == "info" and not reading.is_asked and growth.steps < FIRST_WINDOW:
+        return []  # the agent is asked, and answers sooner than anybody has to know
+    return [_question(reading, growth, severity)]
+
+
+def _question(reading: GrowthReading, growth: Growth, severity: Severity) -> Finding:
     pace = pace_text(growth, reading.staircase)
     steps = count_text(growth.steps, "step")
     how = (
@@ -67,7 +77,7 @@ def _suspected(reading: GrowthReading, growth: Growth) -> Finding:
         detail += f" If it goes on: {reading.forecast.words.lower()}"
     return Finding(
         KIND,
-        _suspicion(reading, growth),
+        severity,
         fitting(
             f"Memory grew {how}. Not yet clear whether it comes back.",
             f"Memory grew {pace}. Not yet clear whether it comes back.",
@@ -105,8 +115,6 @@ def _confirmed(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) -
     severity: Severity = "warning"
     if forecast is not None and (_is_much(growth, forecast) or forecast.late_s < _NEAR_S):
         severity = "critical"
-    if verdict.is_buffer_by_name and forecast is None:
-        severity = "info"
     return Finding(
         KIND,
         severity,
@@ -126,11 +134,6 @@ def _sentence(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) ->
     name = holder_name(verdict.held_by)
     mostly = " mostly" if verdict.held_share < _NEARLY_ALL else ""
     place = f"{mostly} at {verdict.place}" if verdict.place else ""
-    if verdict.is_buffer_by_name and reading.forecast is None:
-        return fitting(
-            f"{name} fills up by {pace}{place}. Not yet clear whether it has a bound.",
-            f"A buffer fills up by {pace}{place}. Not yet clear whether it has a bound.",
-        )
     if reading.forecast is not None:
         return fitting(
             f"Leaking {pace}{place}. {reading.forecast.words}",
@@ -152,6 +155,9 @@ def _detail(growth: Growth, verdict: GrowthVerdict) -> str:
         words.append(f"{name} keeps {tensors or 'it'}.")
     if verdict.is_one_tensor:
         words.append("One tensor becomes longer and longer.")
+    if verdict.bound is not None and verdict.bound.is_of_calls:
+        filled, most = count_text(verdict.bound.filled), count_text(verdict.bound.most)
+        words.append(f"It keeps {filled} calls, of {most} at most.")
     return " ".join(words)
 
 
@@ -169,4 +175,4 @@ def _confidence(verdict: GrowthVerdict) -> float:
     confidence = 0.75 + 0.2 * verdict.share
     if verdict.holder in ("unknown", "cpp"):
         confidence -= 0.1
-    return round(confidence / 2 if verdict.is_buffer_by_name else confidence, 2)
+    return round(confidence, 2)

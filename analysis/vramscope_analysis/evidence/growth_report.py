@@ -30,6 +30,8 @@ class Holder:
         is_growing: whether the container held fewer at an earlier look; None is not known.
         stored_at: the statement that puts tensors there, found in the source: the ``append``, the
             ``total = total + ...``; None is not known, or not the only one.
+        limited_at: a statement beside it that takes out again, or compares how many there are; None
+            is not known, or there is none.
     """
 
     kind: str
@@ -38,6 +40,7 @@ class Holder:
     tensors: int = 0
     is_growing: bool | None = None
     stored_at: Frame | None = None
+    limited_at: Frame | None = None
 
 
 @dataclass(frozen=True)

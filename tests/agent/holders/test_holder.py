@@ -17,6 +17,7 @@ def test_fields_of_a_report() -> None:
         "tensors": 3,
         "is_growing": True,
         "stored_at": plain,
+        "limited_at": None,
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.step_floors import (
+    ACTIVATIONS,
     BASE,
     BLOCKS,
     CLEAN,
@@ -25,9 +26,10 @@ from tests.support.step_floors import (
 )
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.leak import leak
+from vramscope_analysis.diagnosis.questions import questions
 from vramscope_analysis.diagnosis.words import MAX_SENTENCE
 from vramscope_analysis.evidence.growth_report import Frame
-from vramscope_analysis.evidence.run_evidence import RankEvidence
+from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 LIST = held_by("attribute", "T.results", "['acc']", "list of 40")
 
@@ -45,6 +47,18 @@ def test_growth_is_suspected_and_no_more_than_worth_knowing() -> None:
         "Memory grew 1.0 MiB per step for 348 steps. Not yet clear whether it comes back."
     )
     assert finding.since_step == finding.evidence["since_step"] == 52
+
+
+def test_growth_of_some_steps_is_asked_about_before_it_is_told() -> None:
+    young = at(leaking(2 * MIB), 80)
+    (question,) = questions(RunEvidence("r", 0, ranks=(young,)))
+    assert question.reason == "memory has grown since step 52"
+    assert leak(young) == []
+    # An answer is told at once, and so is a suspicion that is urgent.
+    found = report_of(group_of(LIST, pace=8 * MIB), steps=(66, 70, 74, 78))
+    assert one(replace(young, growth=found)).stage == "confirmed"
+    fast = replace(at(leaking(32 * MIB), 80), total_bytes=BASE + ACTIVATIONS + GIB)
+    assert (one(fast).severity, one(fast).stage) == ("critical", "suspected")
 
 
 def test_a_line_and_a_holder_confirm_it() -> None:
@@ -137,7 +151,8 @@ def test_a_container_with_a_bound_is_none_either() -> None:
 def test_a_buffer_by_its_name_may_be_meant_to_fill_up() -> None:
     buffer = held_by("attribute", "Agent.replay_buffer", "list of 400")
     finding = one(replace(leaking(MIB), growth=report_of(group_of(buffer))))
-    assert (finding.severity, finding.stage) == ("info", "confirmed")
+    assert (finding.severity, finding.stage) == ("info", "suspected")
+    assert finding.culprits[0].line == 56
     assert finding.summary == (
         "Agent.replay_buffer fills up by 1.0 MiB per step at train.py:56. "
         "Not yet clear whether it has a bound."
