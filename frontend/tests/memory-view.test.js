@@ -22,6 +22,8 @@ test("a link shows exactly the view it was made from", () => {
 test("several ranks start together, nonsense is ignored", () => {
   assert.equal(view("", 8).rank, null);
   assert.equal(view("rank=3", 8).rank, 3);
+  assert.deepEqual([view("device=1").device, view("device=x").device, view("").device], [1, null, null]);
+  assert.equal(moves.queryFromView(view("device=1"), 1).device, "1");
   assert.deepEqual([view("window=what").window, view("y=up").y], [null, null]);
   assert.equal(view("from=20&to=10&window=what&rank=-1").range, null);
 });

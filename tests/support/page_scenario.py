@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.page_account import account_columns, account_status
+from tests.support.page_devices import second_columns, second_device
 from tests.support.page_lives import begins, life_of, lives, lost_ns
 from tests.support.page_rows import Floats, binned, hash_text, to_json
 
@@ -60,6 +61,8 @@ class Scenario:
     keeps_gradients: bool = True
     others_gib: float = 0.0
     driver_gib: float = 0.0
+    second_gib: float = 0.0
+    """What each process holds on a second device; 0: there is none."""
     user: str = "ada"
     created_s: float = field(default_factory=time.time)
     freed_steps: list[int] = field(default_factory=list[int])
@@ -152,7 +155,8 @@ class Scenario:
             "step.duration_us": self.durations_us(steps),
             "step": steps.astype(np.float64),
         }
-        return columns | (account_columns(self, steps, rank, columns) if self.tells_account else {})
+        more = account_columns(self, steps, rank, columns) if self.tells_account else {}
+        return columns | more | (second_columns(self, steps) if self.second_gib else {})
 
     def running_peaks(self, last: int, rank: int) -> Floats:
         """PyTorch's peak at the end of each step: the highest since the start, GiB."""
@@ -316,7 +320,7 @@ class Scenario:
             "exit_code": self.exit_code if ended else None,
             "end_reason": ("exception" if failed else "exit") if ended else None,
             "end_text": self.end_text,
-            "devices": [device],
+            "devices": [device, *([second_device()] if self.second_gib else [])],
             "device_uuid": device["uuid"],
             "device_name": device["name"],
             "device_total_bytes": device["total_bytes"],

@@ -56,6 +56,29 @@ export const SAMPLE_FIELDS = [
   DEVICE_TOTAL, DEVICE_FREE, RETURNABLE, STRANDED, PRIVATE_POOL,
 ];
 
+/** What is told of a device beside the one that is watched in full. */
+const FURTHER_FIELDS = [ALLOCATED, ALLOCATED_PEAK, ACTIVE, RESERVED, RESERVED_PEAK, DEVICE_USED, DEVICE_TOTAL, DEVICE_FREE];
+
+/**
+ * The names under which the samples of a device come: its own counters carry its number.
+ * @param {number | null} device null for the one that is watched in full
+ */
+export function sampleFieldsOf(device) {
+  return device === null ? SAMPLE_FIELDS : [...FURTHER_FIELDS.map((name) => `${name}@${device}`), STEP, PHASE];
+}
+
+/**
+ * Columns of such samples under the plain names.
+ * @template T
+ * @param {Record<string, T>} columns
+ * @param {number | null} device
+ * @returns {Record<string, T>}
+ */
+export function plainColumns(columns, device) {
+  const ending = `@${device}`;
+  return device === null ? columns : Object.fromEntries(Object.entries(columns).map(([name, values]) => [name.endsWith(ending) ? name.slice(0, -ending.length) : name, values]));
+}
+
 /** What is followed of the ranks that are not shown in full. */
 export const OVERVIEW_FIELDS = [RESERVED, DEVICE_USED, DEVICE_TOTAL, DEVICE_FREE];
 

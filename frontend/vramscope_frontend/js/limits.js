@@ -11,11 +11,12 @@ import { known, sizeText } from "./format.js";
  * beside that on the device comes on top of it.
  * @param {Rank | null | undefined} rank
  * @param {number | null} [outside] bytes in use outside of PyTorch's segments, if they are known
+ * @param {number | null} [index] of a device beside the one that is watched in full
  * @returns {Limit}
  */
-export function limitOf(rank, outside = null) {
-  const device = currentDevice(rank);
-  const total = rank?.device_total_bytes ?? device?.total_bytes ?? null;
+export function limitOf(rank, outside = null, index = null) {
+  const device = index === null ? currentDevice(rank) : deviceOf(rank, index);
+  const total = (index === null ? rank?.device_total_bytes : null) ?? device?.total_bytes ?? null;
   const cap = device?.limit_bytes ?? null;
   const beside = outside ?? 0;
   if (known(cap) && (!known(total) || cap + beside < total)) {
@@ -25,8 +26,16 @@ export function limitOf(rank, outside = null) {
   return { bytes: total, label: device?.emulated ? "emulated device" : "device", dashed: false };
 }
 
+/**
+ * @param {Rank | null | undefined} rank
+ * @param {number} index
+ */
+export function deviceOf(rank, index) {
+  return rank?.devices?.find((one) => one.index === index) ?? null;
+}
+
 /** @param {Rank | null | undefined} rank */
-function currentDevice(rank) {
+export function currentDevice(rank) {
   return rank?.devices?.find((one) => one.uuid !== undefined && one.uuid === rank.device_uuid) ?? rank?.devices?.[0] ?? null;
 }
 
@@ -42,10 +51,11 @@ export function deviceName(device) {
 /**
  * "rank 0 · cuda:0 · NVIDIA H200".
  * @param {Rank} rank
+ * @param {number | null} [index] of a device beside the one that is watched in full
  */
-export function deviceText(rank) {
-  const device = currentDevice(rank);
-  return [...new Set([`rank ${rank.rank}`, device && deviceName(device), rank.device_name ?? device?.name])].filter(Boolean).join(" · ");
+export function deviceText(rank, index = null) {
+  const device = index === null ? currentDevice(rank) : deviceOf(rank, index);
+  return [...new Set([`rank ${rank.rank}`, device && deviceName(device), (index === null ? rank.device_name : null) ?? device?.name])].filter(Boolean).join(" · ");
 }
 
 /**

@@ -17,6 +17,7 @@ import { xAtTime } from "./series.js";
  * @property {([number, number] | null)[]} before ranges to go back to, newest last
  * @property {number | null} pinned cursor that stays when the pointer leaves
  * @property {number | null} rank null for all ranks together
+ * @property {number | null} device of the rank, beside the one that is watched in full: of that there are samples only
  */
 
 const WINDOW_S = { "2m": 120, "10m": 600, run: Infinity, forecast: Infinity };
@@ -35,6 +36,7 @@ export function viewFromQuery(query, ranks) {
   const window = query.get("window");
   const y = query.get("y");
   const rank = query.get("rank");
+  const device = query.get("device");
   return {
     drawn: query.get("view") === "lines" ? "lines" : "composition",
     y: y === "moving" || y === "full" ? y : null,
@@ -44,6 +46,7 @@ export function viewFromQuery(query, ranks) {
     before: [],
     pinned: Number.isFinite(at) ? at : null,
     rank: rank !== null && rank !== "all" && Number(rank) >= 0 ? Number(rank) : ranks > 1 ? null : 0,
+    device: device !== null && /^\d+$/.test(device) ? Number(device) : null,
   };
 }
 
@@ -64,6 +67,7 @@ export function queryFromView(view, ranks) {
     to: view.range ? view.range[1].toFixed(digits) : null,
     at: view.pinned === null ? null : view.pinned.toFixed(digits),
     rank: view.rank === null || (ranks <= 1 && view.rank === 0) ? null : String(view.rank),
+    device: view.device === null ? null : String(view.device),
   };
 }
 

@@ -43,8 +43,9 @@ export function summarize(run, shown, data, matrix, accused = new Set()) {
   const worst = rows.length ? worstRank(rows) : null;
   const rank = shown === null ? null : (ranks.find((one) => one.rank === shown) ?? null);
   const bounding = rank ?? ranks.find((one) => one.rank === worst?.rank) ?? ranks[0];
-  const limit = limitOf(bounding, rank && data ? outsideOf(data.samples.whole()) : null);
-  if (!known(limit.bytes)) limit.bytes = run.device_total_bytes;
+  const limit = limitOf(bounding, rank && data ? outsideOf(data.samples.whole()) : null, (rank && data?.device) ?? null);
+  if (!known(limit.bytes) && known(data?.device)) limit.bytes = lastKnown(data.samples.whole().columns[fields.DEVICE_TOTAL]);
+  else if (!known(limit.bytes)) limit.bytes = run.device_total_bytes;
   const concerned = rank ? [rank] : ranks;
   const statuses = concerned.map((one) => one.status).filter((status) => status !== null);
   const worst_peak = worst && rows[0] ? rows.find((row) => row.rank === worst.rank)?.peak : null;
@@ -66,6 +67,7 @@ export function summarize(run, shown, data, matrix, accused = new Set()) {
 
 /**
  * @typedef {object} StepFacts
+ * @property {boolean} isFurther of a device of which there are only samples
  * @property {boolean} bySteps false where no optimizer step was seen: figures are those of samples
  * @property {number | null} allocatedPeak highest known moment of the last step
  * @property {{value: number, step: number, isEarlier: boolean} | null} largest
@@ -104,6 +106,7 @@ export function stepFacts(data, steps, high) {
   const outside = outsideOf(samples);
   const used_at_end = known(reserved) && known(outside) ? reserved + outside : last(fields.DEVICE_USED);
   return {
+    isFurther: known(data.device),
     bySteps,
     allocatedPeak: bySteps ? lastKnown(high.columns[fields.ALLOCATED]) : lastKnown(samples.columns[fields.ALLOCATED]),
     largest: largest ? { value: largest.value, step: bySteps ? numberOf(all, largest.index) : NaN, isEarlier: bySteps && largest.index < newest } : null,

@@ -17,6 +17,14 @@ const MAIN_ALONE = /** @type {[number, number]} */ ([0.065, 1]);
 /** Height of the band over the chart that holds the parts of a step. */
 export const PARTS_PX = 26;
 
+/**
+ * Whether anything is drawn below the main part; a picture that is still to come is taken to have it.
+ * @param {Pick<import("./timeline.js").TimelineModel, "strips"> | null} model
+ */
+export function hasStrips(model) {
+  return !model || model.strips.stepTime !== null || model.strips.allocations !== null;
+}
+
 /** @param {boolean} hasStrips */
 export function mainDomain(hasStrips) {
   return hasStrips ? DOMAIN.main : MAIN_ALONE;

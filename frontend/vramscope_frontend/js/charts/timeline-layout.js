@@ -2,7 +2,7 @@
 // what you see.
 
 import { duration, sizeText } from "../format.js";
-import { DOMAIN, mainDomain, MARGIN, PARTS_PX } from "./geometry.js";
+import { DOMAIN, hasStrips, mainDomain, MARGIN, PARTS_PX } from "./geometry.js";
 import { baseLayout, faded } from "./theme.js";
 import { clockTicks, sizeTicks, stepTicks, stripTop } from "./ticks.js";
 
@@ -25,7 +25,7 @@ export function timelineLayout(tokens, model, width_px, height_px) {
   const top = (model.limit?.bytes ?? model.highest * 1.1) / model.unit.bytes || 1;
   const floor = Math.min(model.floor / model.unit.bytes, 0.99 * top);
   const hasColumns = model.columns !== null;
-  const main = mainDomain(model.envelope === null);
+  const main = mainDomain(hasStrips(model));
   const xTicks = model.xKind === "step" ? stepTicks(...model.range, model.numbering) : clockTicks(...model.range, model.origin_ns);
   const axis = { fixedrange: true, zeroline: false, showgrid: false, ticks: /** @type {const} */ ("") };
   return {

@@ -5,7 +5,7 @@
 import { el, fillWhenChanged } from "../dom.js";
 import { reducedMotion } from "../settings.js";
 import { EvidenceLayer } from "./evidence-layer.js";
-import { geometryOf, toPixel, toX } from "./geometry.js";
+import { geometryOf, hasStrips, toPixel, toX } from "./geometry.js";
 import { drawBands, drawCuts, placeBands } from "./lane.js";
 import { drawParts } from "./part-lane.js";
 import { loadPlotly } from "./plotly.js";
@@ -115,7 +115,7 @@ export class Timeline {
 
   get geometry() {
     const { model } = this;
-    return geometryOf(this.host.clientWidth, this.host.clientHeight, model?.columns !== null, !model || model.envelope === null, (model?.parts.length ?? 0) > 0);
+    return geometryOf(this.host.clientWidth, this.host.clientHeight, model?.columns !== null, hasStrips(model), (model?.parts.length ?? 0) > 0);
   }
 
   themeChanged() {

@@ -2,9 +2,9 @@
 
 import { api } from "../api.js";
 import { LIVE_POINTS, pointsWanted } from "../downsampling.js";
-import { SAMPLE_FIELDS, STEP, STEP_FIELDS } from "../fields.js";
+import { plainColumns, SAMPLE_FIELDS, sampleFieldsOf, STEP, STEP_FIELDS } from "../fields.js";
 import { piecesOf, stretchesOf } from "../numbering.js";
-import { LIFE, stepColumns, tableFromSeries, tableFromSteps, xAtTime } from "../series.js";
+import { emptyTable, LIFE, stepColumns, tableFromSeries, tableFromSteps, xAtTime } from "../series.js";
 import { highMoments } from "../high-moments.js";
 import { LayeredTable } from "./layered-table.js";
 
@@ -30,10 +30,12 @@ export class RankData {
    * @param {number} rank
    * @param {number} origin_ns start of the run: 0 of the time axis
    * @param {() => void} onChange
+   * @param {number | null} [device] one beside the device that is watched in full: of that there are samples only
    */
-  constructor(run, rank, origin_ns, onChange) {
+  constructor(run, rank, origin_ns, onChange, device = null) {
     this.run = run;
     this.rank = rank;
+    this.device = device;
     this.origin_ns = origin_ns;
     this.onChange = onChange;
     this.steps = new LayeredTable(stepColumns(STEP_FIELDS), RECENT_ROWS);
@@ -170,6 +172,7 @@ export class RankData {
    * @param {AbortSignal} signal
    */
   async fetchSteps(x0, x1, points, signal) {
+    if (this.device !== null) return emptyTable(stepColumns(STEP_FIELDS));
     const wanted = { fields: STEP_FIELDS, rank: this.rank, points };
     const whole = x0 === null && x1 === null;
     const pieces = whole || this.offsets.size < 2 ? [] : piecesOf(this.stretches, x0, x1);
@@ -189,8 +192,8 @@ export class RankData {
    */
   async fetchSamples(from_t, to_t, points, signal) {
     const at = (/** @type {number | null} */ t) => (t === null ? null : this.origin_ns + t * 1e9);
-    const payload = await api.series(this.run, { fields: SAMPLE_FIELDS, rank: this.rank, start_ns: at(from_t), end_ns: at(to_t), points }, signal);
-    return tableFromSeries(payload, SAMPLE_FIELDS, this.origin_ns);
+    const payload = await api.series(this.run, { fields: sampleFieldsOf(this.device), rank: this.rank, start_ns: at(from_t), end_ns: at(to_t), points }, signal);
+    return tableFromSeries({ ...payload, columns: plainColumns(payload.columns, this.device) }, SAMPLE_FIELDS, this.origin_ns);
   }
 
   /**
@@ -211,6 +214,7 @@ export class RankData {
 
   /** @param {StepsEvent} event */
   takeSteps(event) {
+    if (this.device !== null) return;
     const { life = 0, step_offset = 0 } = event;
     const offsets = [];
     offsets[life] = step_offset;
@@ -226,7 +230,7 @@ export class RankData {
   /** @param {SamplesEvent} event */
   takeSamples(event) {
     const t = event.time_ns.map((ns) => (ns - this.origin_ns) / 1e9);
-    this.samples.addLive(t, t, event.columns);
+    this.samples.addLive(t, t, plainColumns(event.columns, this.device));
     this.heard(this.samples);
     this.onChange();
   }

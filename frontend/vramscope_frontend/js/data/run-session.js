@@ -1,7 +1,7 @@
 // One run as this page follows it: fetched once, kept by the live feed, fetched again after a loss.
 
 import { api } from "../api.js";
-import { DEVICE_FREE, DEVICE_TOTAL, DEVICE_USED, LIVE_FIELDS, OVERVIEW_FIELDS, RESERVED } from "../fields.js";
+import { DEVICE_FREE, DEVICE_TOTAL, DEVICE_USED, LIVE_FIELDS, OVERVIEW_FIELDS, RESERVED, sampleFieldsOf } from "../fields.js";
 import { mergeFindings } from "../findings.js";
 import { known } from "../format.js";
 import { PhaseLog } from "../phases.js";
@@ -146,15 +146,16 @@ export class RunSession {
   /**
    * Show this rank in full; `null` shows all of them together.
    * @param {number | null} rank
+   * @param {number | null} [device] one of the rank beside the device that is watched in full
    */
-  selectRank(rank) {
+  selectRank(rank, device = null) {
     const { run } = this.store.state;
-    if (!run || (this.unfollowRank && (this.rankData?.rank ?? null) === rank)) return;
+    if (!run || (this.unfollowRank && (this.rankData?.rank ?? null) === rank && (this.rankData?.device ?? null) === device)) return;
     this.unfollowRank?.();
     this.rankData?.close();
-    this.rankData = rank === null ? null : new RankData(run.id, rank, run.started_ns, () => this.changed());
+    this.rankData = rank === null ? null : new RankData(run.id, rank, run.started_ns, () => this.changed(), device);
     this.unfollowRank = this.connection.follow({
-      wish: { type: "subscribe_run", run: run.id, fields: rank === null ? [] : LIVE_FIELDS, ranks: rank === null ? [] : [rank] },
+      wish: { type: "subscribe_run", run: run.id, fields: rank === null ? [] : device === null ? LIVE_FIELDS : sampleFieldsOf(device), ranks: rank === null ? [] : [rank] },
       onEvent: (event) => this.take(event),
       onError: (error) => this.store.set({ error: new Error(error.message) }),
       onResubscribed: () => {

@@ -27,7 +27,7 @@ import { allRanksPicture } from "../ranks-model.js";
 
 /**
  * What the page knows and the panel needs for one picture; null while the run is not loaded.
- * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null, rangeLeadsTo: (view: MemoryView) => {link: string, snapshot: string | null, record: (() => void) | null}}) | null} SceneSource
+ * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, devices: import("../messages.js").DeviceInfo[], context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null, rangeLeadsTo: (view: MemoryView) => {link: string, snapshot: string | null, record: (() => void) | null}}) | null} SceneSource
  */
 
 const ALL_RANKS = "Used on the device. Band: from the rank with least to the rank with most; grey line: the median; bright line: the rank with the highest peak.";
@@ -56,7 +56,8 @@ export class MemoryPanel {
     /** Over time only because no optimizer step was seen so far. */
     this.waitsForSteps = false;
     this.controls = new MemoryControls({
-      onRank: (rank) => this.setView({ ...moves.follow(this.view), rank }),
+      onRank: (rank) => this.setView({ ...moves.follow(this.view), rank, device: null }),
+      onDevice: (device) => this.setView({ ...moves.follow(this.view), device }),
       onDrawn: (drawn) => this.setView({ ...this.view, drawn }),
       onAxis: (xKind) => this.chooseAxis(xKind),
       onWindow: (window) => this.setView({ ...moves.follow(this.view), window }),
@@ -208,7 +209,7 @@ export class MemoryPanel {
       if (seconds) rankData?.refine("samples", seconds[0], seconds[1], width_px);
     }
     this.controls.show(this.seen, this.defaults());
-    this.controls.showRun(scene.context, scene.ranks, this.view, scene.session.run?.state === "live" && !scene.isGone);
+    this.controls.showRun(scene.context, scene.ranks, this.view, scene.session.run?.state === "live" && !scene.isGone, scene.devices);
     this.showReadout();
     if (this.showsTable) this.fillTable(this.model);
     setAttribute(this.timeline.figure, "aria-label", scene.summary);

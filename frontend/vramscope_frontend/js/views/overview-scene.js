@@ -70,10 +70,12 @@ export function sceneOf(page, view, finding) {
     samplesLost: summary.samplesLost,
     isWhole: data?.isWhole ?? true,
     silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: lost ? `silent since ${seen.xKind === "step" ? `step ${count(numberAt(stretchesOf(steps), last))}` : `${age(silent_s)} ago`}` : "no data" }] : [],
-    status: summary.rank?.status ?? null,
+    devices: summary.rank?.devices ?? [],
+    // What lies beside PyTorch is told of the device that is watched in full.
+    status: view.device === null ? (summary.rank?.status ?? null) : null,
     pid: summary.rank?.pid ?? null,
     context_bytes: contextNow(data?.samples.whole() ?? NOTHING),
-    context: summary.rank ? deviceText(summary.rank) : devicesText(run),
+    context: summary.rank ? deviceText(summary.rank, view.device) : devicesText(run),
     summary: `Memory over ${seen.xKind === "step" ? "steps" : "time"}: ${whole?.isEmpty ? "no data yet" : `${page.verdict?.sentence ?? ""}`}`,
   };
 }

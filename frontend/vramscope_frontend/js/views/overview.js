@@ -11,6 +11,7 @@ import { queryFromView, shownRange, viewFromQuery } from "../memory-view.js";
 import { numberAt, stretchesOf } from "../numbering.js";
 import { stepFacts } from "../run-summary.js";
 import { emptyTable, rowsBetween, takeRows, xAtTime } from "../series.js";
+import { deviceVerdict } from "../device-verdict.js";
 import { coveringSnapshot } from "../snapshots/covering.js";
 import { showHappenings } from "./events.js";
 import { FindingsPanel } from "./findings.js";
@@ -26,6 +27,17 @@ import { Stats } from "./stats.js";
 const NOTHING = emptyTable([]);
 /** A range that is not wider shows one step. */
 const ONE_STEP = 1.5;
+/**
+ * A device that the rank does not have, or that is shown anyway, is not chosen.
+ * @param {MemoryView} view
+ * @param {import("../messages.js").Run} run
+ * @returns {MemoryView}
+ */
+function withDevice(view, run) {
+  const devices = run.ranks?.find((one) => one.rank === view.rank)?.devices.slice(1) ?? [];
+  return devices.some((one) => one.index === view.device) ? view : { ...view, device: null };
+}
+
 /** As in the style sheets: one column. */
 const NARROW = "(max-width: 1099px)";
 
@@ -36,8 +48,8 @@ export class Overview {
     const { session } = page;
     const run = /** @type {import("../messages.js").Run} */ (session.run);
     this.ranks = run.world_size;
-    const view = viewFromQuery(page.app.router.place.view, run.world_size);
-    session.selectRank(view.rank);
+    const view = withDevice(viewFromQuery(page.app.router.place.view, run.world_size), run);
+    session.selectRank(view.rank, view.device);
     this.stats = new Stats();
     this.receipt = new ReceiptPanel(session);
     this.findings = new FindingsPanel(page, { onEvidence: (finding) => this.showEvidence(finding), onShown: (finding) => page.app.router.note({ finding: finding?.id ?? null }) });
@@ -70,7 +82,7 @@ export class Overview {
 
   /** @param {MemoryView} view */
   viewChanged(view) {
-    this.page.session.selectRank(view.rank);
+    this.page.session.selectRank(view.rank, view.device);
     this.page.app.router.note(queryFromView(view, this.ranks));
     this.page.changed();
   }
@@ -79,7 +91,8 @@ export class Overview {
   get drawnFinding() {
     const { session } = this.page;
     const run = session.run;
-    if (!run) return null;
+    // Growth is found on the device on which the steps end.
+    if (!run || known(this.memory?.view.device)) return null;
     const rank = this.memory?.view.rank ?? null;
     const present = presentFindings(session.store.state.findings, run).filter((finding) => rank === null || finding.ranks.length === 0 || finding.ranks.includes(rank));
     const chosen = present.find((finding) => finding.id === this.findings.chosen);
@@ -102,7 +115,8 @@ export class Overview {
   /** @param {import("../findings/messages.js").Finding} finding */
   showEvidence(finding) {
     const [rank] = finding.ranks;
-    if (finding.ranks.length === 1 && this.ranks > 1 && this.memory.view.rank !== rank) this.memory.setView({ ...this.memory.view, rank });
+    const wanted = finding.ranks.length === 1 && this.ranks > 1 ? rank : this.memory.view.rank;
+    if (this.memory.view.rank !== wanted || this.memory.view.device !== null) this.memory.setView({ ...this.memory.view, rank: wanted, device: null });
     this.memory.showEvidence();
   }
 
@@ -213,6 +227,14 @@ export class Overview {
     if (!view.range || !session.snapshots || !session.run || (view.xKind === "step" && view.rank === null)) return null;
     const stretches = stretchesOf(session.rankData?.steps.whole() ?? NOTHING);
     return coveringSnapshot(session.snapshots, { rank: view.rank, range: view.range, xKind: view.xKind, started_ns: session.run.started_ns, numberAt: (x) => numberAt(stretches, Math.round(x)) });
+  }
+
+  /** Of a device beside the one that is watched in full, unless something is wrong that is more urgent. */
+  get verdict() {
+    const { summary, verdict } = this.page;
+    const { device } = this.memory.view;
+    if (device === null || !summary?.rank || !verdict || verdict.severity !== "ok") return null;
+    return deviceVerdict(summary.rank, device, summary);
   }
 
   get lookingBack() {

@@ -105,7 +105,7 @@ export class Stats {
     this.reserved.show(reserved.value, reserved.unit, known(facts.quietSteps) ? (facts.quietSteps > 0 ? `no device allocation for ${plural(facts.quietSteps, "step")}` : "device allocation in the last step") : "", exactBytes(facts.reserved));
     const { growth } = facts;
     setText(this.growth.label, "Growth");
-    this.growth.show(growth ? mibPerStep(growth.slope) : "–", "MiB/step", growth ? `±${mibPerStep(growth.error).replace("+", "")} over ${plural(growth.steps, "step")}` : "needs 40 steps");
+    this.growth.show(growth ? mibPerStep(growth.slope) : "–", "MiB/step", growth ? `±${mibPerStep(growth.error).replace("+", "")} over ${plural(growth.steps, "step")}` : facts.isFurther ? "told of the device of the steps" : "needs 40 steps");
     const time = durationParts(facts.stepTime_s);
     const slow = durationParts(facts.slow_s);
     setText(this.time.label, "Step time");
