@@ -14,11 +14,17 @@ SCRIPT = REPOSITORY / "examples/train_ddp.py"
 
 @contextmanager
 def torchrun(
-    api: Api, run: str, steps: int, options: Sequence[str] = (), script: Sequence[str] = ()
+    api: Api,
+    run: str,
+    steps: int,
+    options: Sequence[str] = (),
+    script: Sequence[str] = (),
+    *,
+    ranks: int = 2,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Two ranks that train for ``steps`` steps, or run a script of their own with its arguments;
-    the workers end with the launcher."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    """Ranks that train for ``steps`` steps, or run a script of their own with its arguments; the
+    workers end with the launcher."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     watched = [sys.executable, "-m", "vramscope", "run", *options]
     watched += script or [str(SCRIPT), str(steps)]
     process = subprocess.Popen(

@@ -13,20 +13,22 @@ from typing import Final
 import numpy as np
 
 from vramscope_analysis.diagnosis.finding import Finding, Remedy
-from vramscope_analysis.diagnosis.rank_account import RankAccount, median_parts, rank_account
-from vramscope_analysis.diagnosis.words import MIB, count_text, fitting, size_text
-from vramscope_analysis.evidence.columns import Numbers
+from vramscope_analysis.diagnosis.rank_account import (
+    RankAccount,
+    median_parts,
+    rank_account,
+    standing_out,
+)
+from vramscope_analysis.diagnosis.rank_stragglers import (
+    KIND,
+    MOST_TOLD,
+    more_cache,
+    more_flushes,
+)
+from vramscope_analysis.diagnosis.words import count_text, fitting, size_text
 from vramscope_analysis.evidence.run_evidence import RunEvidence
 
-KIND: Final = "rank_imbalance"
-DEVIATIONS: Final = 3.0
-MIN_SHARE: Final = 0.05
-MIN_BYTES: Final = 128 * MIB
-PAIR_SHARE: Final = 0.1
-"""Two ranks have no spread: there the difference alone has to be larger."""
 TIGHT_SHARE: Final = 0.1
-MOST_TOLD: Final = 4
-MIN_FLUSHES: Final = 3
 EXPLAINED_SHARE: Final = 0.5
 
 _CAUSES: Final = {
@@ -46,58 +48,50 @@ _CAUSES: Final = {
         "find out who else uses its device",
         "Other processes hold the difference, not this job.",
     ),
-    "cache": Remedy(
-        "compare the allocator's cache of both ranks",
-        "It needs no more than the others and has reserved more: its pieces fit less well.",
-    ),
 }
 
 
 def rank_imbalance(run: RunEvidence) -> list[Finding]:
-    """Judge all ranks against each other: memory, and flushes that the others wait for."""
+    """Judge all ranks against each other: memory, cache, and flushes that the others wait for."""
     if len(run.ranks) < 2:
         return []
     found = [rank_account(rank) for rank in run.ranks]
     accounts = [account for account in found if account is not None]
     if len(accounts) < 2 or len(accounts) < 0.5 * len(run.ranks):
         return []
-    return [*_fuller(accounts), *_slower(accounts)]
-
-
-def _fuller(accounts: Sequence[RankAccount]) -> list[Finding]:
-    """Ranks that use more than the spread of all explains."""
-    used = np.array([_used(account) for account in accounts], np.float64)
-    early = np.array([_used(a) - a.needed_bytes + a.early_bytes for a in accounts], np.float64)
-    late = np.array([_used(a) - a.needed_bytes + a.late_bytes for a in accounts], np.float64)
+    # Some may have too few steps yet, or have not been heard of.
+    ranks = max(run.world_size, len(run.ranks))
     totals = {account.total_bytes for account in accounts}
     total_bytes = totals.pop() if len(totals) == 1 else None
-    if total_bytes is None or total_bytes <= 0:
-        return []  # devices of different sizes are filled differently
-    stands_out = np.all([_excess(each, total_bytes) > 0 for each in (used, early, late)], axis=0)
-    chosen = [int(at) for at in np.flatnonzero(stands_out)]
-    if not chosen or len(chosen) > max(1, len(accounts) // 4):
-        return []  # so many are no exception
-    chosen.sort(key=lambda at: -used[at])
+    if not total_bytes:  # devices of different sizes are filled differently
+        return more_flushes(accounts, ranks)
+    fuller = _fuller(accounts, ranks, total_bytes)
+    cached = more_cache(accounts, ranks, total_bytes)
+    return [*fuller, *cached, *more_flushes(accounts, ranks)]
+
+
+def _fuller(accounts: Sequence[RankAccount], ranks: int, total_bytes: int) -> list[Finding]:
+    """Ranks that use more than the spread of all explains."""
+    used = [
+        [_outside(each) + size for each, size in zip(accounts, sizes, strict=True)]
+        for sizes in (
+            [each.needed.bytes for each in accounts],
+            [each.needed.early_bytes for each in accounts],
+            [each.needed.late_bytes for each in accounts],
+        )
+    ]
+    chosen = standing_out(used, total_bytes)
     rest = [account for at, account in enumerate(accounts) if at not in chosen]
-    return [_finding(accounts[at], rest, len(accounts)) for at in chosen[:MOST_TOLD]]
+    return [_finding(accounts[at], rest, ranks) for at in chosen[:MOST_TOLD]]
+
+
+def _outside(account: RankAccount) -> int:
+    return account.parts.get("outside of PyTorch", 0) + account.parts.get("other processes", 0)
 
 
 def _used(account: RankAccount) -> int:
     """What is not there for its tensors: all but what others could have of its cache."""
-    outside = account.parts.get("outside of PyTorch", 0) + account.parts.get("other processes", 0)
-    return account.needed_bytes + outside
-
-
-def _excess(used: Numbers, total_bytes: int) -> Numbers:
-    """By how much each is above what counts as alike."""
-    usual, allowed = float(np.median(used)), max(MIN_SHARE * total_bytes, MIN_BYTES)
-    if len(used) == 2:
-        usual, allowed = float(used.min()), max(PAIR_SHARE * total_bytes, MIN_BYTES)
-    else:
-        spread = 1.4826 * float(np.median(np.abs(used - usual)))
-        allowed = max(DEVIATIONS * spread, allowed)
-    excess: Numbers = used - (usual + allowed)
-    return excess
+    return account.needed.bytes + _outside(account)
 
 
 def _finding(account: RankAccount, rest: Sequence[RankAccount], ranks: int) -> Finding:
@@ -161,29 +155,3 @@ def _detail(more: int, cause: str, explained: int, *, has_cause: bool) -> str:
         f"{size_text(more)} more than the median of the others; "
         f"{size_text(min(explained, more))} of it are {cause}."
     )
-
-
-def _slower(accounts: Sequence[RankAccount]) -> list[Finding]:
-    """Ranks that flush their cache while nearly all others do not: everybody waits for them."""
-    known = [account for account in accounts if account.flushes is not None]
-    flushing = [account for account in known if (account.flushes or 0) >= MIN_FLUSHES]
-    never = [account for account in known if account.flushes == 0]
-    if not flushing or len(flushing) > max(1, len(known) // 4) or len(never) < 0.5 * len(known):
-        return []
-    return [
-        Finding(
-            KIND,
-            "warning",
-            fitting(
-                f"Rank {account.rank} of {count_text(len(known))} flushed its cache "
-                f"{count_text(account.flushes or 0, 'time')}; the others wait for it."
-            ),
-            {"series": "num_alloc_retries", "flushes": account.flushes, "ranks": [account.rank]},
-            0.85,
-            detail=f"{count_text(len(never), 'other rank')} did so not once in the same steps. A "
-            "collective takes as long as its slowest rank.",
-            subject="flushes",
-            ranks=(account.rank,),
-        )
-        for account in flushing[:MOST_TOLD]
-    ]

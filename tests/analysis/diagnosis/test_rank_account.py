@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tests.support.made_ranks import GIB, Column, made_rank
-from vramscope_analysis.diagnosis.rank_account import median_parts, rank_account
+from vramscope_analysis.diagnosis.rank_account import Level, median_parts, rank_account
 from vramscope_analysis.evidence.columns import UNKNOWN
 
 COLUMNS: dict[str, Column] = {
     "step.peak_active_bytes": [70 * GIB] * 20 + [20 * GIB] * 25 + [30 * GIB] * 25,
     "step.peak_reserved_bytes": 40 * GIB,
+    "inactive_split_bytes.all.current": [GIB] * 20 + [3 * GIB] * 50,
     "category.parameters_bytes": 4 * GIB,
     "category.gradients_bytes": 4 * GIB,
     "category.optimizer_state_bytes": 8 * GIB,
@@ -21,8 +22,9 @@ def test_the_last_steps_after_warm_up() -> None:
     account = rank_account(made_rank(70, columns=COLUMNS, rank=3))
     assert account is not None
     assert account.rank == 3
-    assert (account.early_bytes, account.late_bytes) == (20 * GIB, 30 * GIB)
-    assert account.needed_bytes == 25 * GIB
+    assert account.needed == Level(25 * GIB, 20 * GIB, 30 * GIB)
+    assert account.cache == Level(15 * GIB, 20 * GIB, 10 * GIB)
+    assert account.stranded_bytes == 3 * GIB
     assert (account.left_bytes, account.limit_bytes, account.flushes) == (50 * GIB, 80 * GIB, 2)
     assert account.parts == {
         "parameters": 4 * GIB,
@@ -30,7 +32,6 @@ def test_the_last_steps_after_warm_up() -> None:
         "optimizer state": 8 * GIB,
         "buffers": 0,
         "activations": 9 * GIB,
-        "cache": 15 * GIB,
     }
 
 
@@ -39,11 +40,14 @@ def test_what_is_not_known_is_left_out() -> None:
         **COLUMNS,
         "category.gradients_bytes": UNKNOWN,
         "num_alloc_retries": UNKNOWN,
+        "step.peak_reserved_bytes": UNKNOWN,
+        "inactive_split_bytes.all.current": UNKNOWN,
     }
     outside = ({"name": "NCCL", "bytes": GIB},)
     account = rank_account(made_rank(70, columns=columns, outside=outside, total_bytes=None))
     assert account is not None
     assert (account.left_bytes, account.flushes) == (None, None)
+    assert (account.cache, account.stranded_bytes) == (None, None)
     assert "activations" not in account.parts
     assert "gradients" not in account.parts
     assert account.parts["outside of PyTorch"] == GIB

@@ -83,6 +83,12 @@ def test_two_ranks_have_no_spread_and_need_a_larger_difference() -> None:
     assert finding.summary == "Rank 1 of 2 uses 12.0 GiB more at its peaks than the others."
 
 
+def test_ranks_that_have_too_few_steps_yet_are_counted_too() -> None:
+    late = made_rank(5, rank=3, columns={"step.peak_active_bytes": 40 * GIB})
+    (finding,) = judged([*(rank(n, 40 * GIB) for n in range(2)), rank(2, 60 * GIB), late])
+    assert finding.summary.startswith("Rank 2 of 4 uses ")
+
+
 def test_ranks_that_differ_by_design_are_left_alone() -> None:
     pipeline = [rank(number, (20 + 6 * number) * GIB) for number in range(8)]
     assert judged(pipeline) == []
