@@ -32,7 +32,7 @@ LEAST_GROWTH_BYTES: Final = 8 * MIB
 LEAST_SLOPE_BYTES: Final = 2 * KIB
 """Per step. Graph nodes on an accumulator are half a KiB a step: not worth a word."""
 FAST_WINDOW: Final = 24
-FAST_GROWTH_BYTES: Final = 32 * MIB
+FAST_GROWTH_BYTES: Final = 20 * MIB
 """What has to come within the shorter window, in every single step or nearly so."""
 EVEN: Final = 0.4
 """No part may grow by less than this share of the median part."""
