@@ -10,6 +10,7 @@ from vramscope_analysis.diagnosis.delayed_reuse import delayed_reuse
 from vramscope_analysis.diagnosis.finding import SEVERITIES, Finding
 from vramscope_analysis.diagnosis.first_step_state import first_step_state
 from vramscope_analysis.diagnosis.fragmentation import fragmentation
+from vramscope_analysis.diagnosis.host_full import host_full
 from vramscope_analysis.diagnosis.host_growth import host_growth
 from vramscope_analysis.diagnosis.leak import leak
 from vramscope_analysis.diagnosis.near_oom import near_oom
@@ -60,6 +61,7 @@ JUDGES: tuple[RankJudge | RunJudge, ...] = (
     RankJudge(non_torch_memory),
     RunJudge(other_process),
     RunJudge(host_growth),
+    RunJudge(host_full),
     RankJudge(pinned_growth),
     RankJudge(first_step_state),
     RankJudge(recording_overhead),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from vramscope_analysis.diagnosis.finding import Finding, Remedy
-from vramscope_analysis.diagnosis.host_limit import host_limit
+from vramscope_analysis.diagnosis.host_advisor import advise_host, host_use
+from vramscope_analysis.diagnosis.host_limit import HostLimit, host_limit
 from vramscope_analysis.diagnosis.host_rise import host_rise, thinned
 from vramscope_analysis.diagnosis.words import MIB, fitting, rate_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
@@ -58,9 +59,17 @@ def pinned_growth(rank: RankEvidence) -> list[Finding]:
                     "",
                     "kept.append(batch.clone())  # a copy is not pinned",
                 ),
+                *_room(rank, limit),
             ),
             detail="Pinned memory cannot be moved to swap: it is missing to the whole machine."
             + limit.words,
             since_step=rise.since_step,
         )
     ]
+
+
+def _room(rank: RankEvidence, limit: HostLimit) -> tuple[Remedy, ...]:
+    """What would give the host room, where its end is near."""
+    if not limit.is_near or limit.limit_bytes is None:
+        return ()
+    return advise_host(host_use(rank), limit.limit_bytes)

@@ -1,8 +1,8 @@
 """Data-parallel training on the CPU, in which ranks do not use as much memory as each other.
 
 unequal_ranks.py alike|unequal: with the latter rank 1 needs much more once, after a few steps, than
-it does in training, rank 2 gets twelve times the batch of the others, and rank 3 may have little and
-asks for a little more in every step, which nothing in its cache fits.
+it does in training, rank 2 gets twelve times the batch of the others, and rank 3 may have little
+and asks for a little more in every step, which nothing in its cache fits.
 """
 
 from __future__ import annotations
