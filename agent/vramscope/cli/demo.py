@@ -25,6 +25,9 @@ from vramscope.transport.address import DEFAULT_PORT
 _START_TIMEOUT_S: Final = 30.0
 _STOP_TIMEOUT_S: Final = 5.0
 _CAPACITY: Final = "1GiB"
+_MMAP_THRESHOLD: Final = str(1 << 20)
+"""Tensors that the job keeps would lie between those that it frees: of its 0.6 GiB the heap of the
+host would make 5 GiB within ten minutes."""
 _HAS_GPU: Final = "import sys, torch; sys.exit(not torch.cuda.is_available())"
 
 
@@ -72,7 +75,12 @@ def _run(options: argparse.Namespace, children: list[subprocess.Popen[bytes]]) -
     print(f"{PREFIX}{page_url}   (Ctrl-C ends the demo)", flush=True)
     url, _, token = page_url.partition("/?token=")
     # By the environment: other users of the machine can read command lines.
-    environ = {**os.environ, "VRAMSCOPE_URL": url, "VRAMSCOPE_TOKEN": token}
+    environ = {
+        "MALLOC_MMAP_THRESHOLD_": _MMAP_THRESHOLD,
+        **os.environ,
+        "VRAMSCOPE_URL": url,
+        "VRAMSCOPE_TOKEN": token,
+    }
     job = subprocess.Popen(_job_command(options.steps), env=environ, start_new_session=True)
     children.append(job)
     if not options.no_browser:

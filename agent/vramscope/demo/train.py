@@ -1,9 +1,10 @@
 """A small transformer that learns a synthetic language, with the memory habits of real jobs.
 
-Plain PyTorch: it does not know that it is watched. It goes round three phases for as long as it is
-left to: ``healthy`` (every step alike), ``leaking`` (every step keeps some logits for a log that
-nobody reads, until the end of the phase) and ``varlen`` (sequences of changing length, with a
-few of their features kept: the allocator ends up with gaps that it can neither use nor return).
+Plain PyTorch: it does not know that it is watched. First it is ``healthy`` (every step alike).
+Then it keeps some logits of every step for a log that nobody reads, ``leaking`` at one length of
+sequences and ``varlen`` at changing ones, with a few features kept as well: the allocator ends up
+with gaps that it can neither use nor return. When memory runs out it drops the log and begins
+again.
 """
 
 # pyright: basic
@@ -12,8 +13,10 @@ few of their features kept: the allocator ends up with gaps that it can neither 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,9 +28,12 @@ from torch.nn import functional
 GIB = 1 << 30
 LOG_EVERY_STEPS = 20
 KEPT_FEATURES = 12
-LOGGED_POSITIONS = 64
-# The leak lasts longest: whoever comes by after half a minute should find it open, and explained.
-PHASES = (("healthy", 40), ("leaking", 300), ("varlen", 60))
+LOGGED_POSITIONS = 32
+HEALTHY_STEPS = 30
+LEAKING_STEPS = 240
+VARLEN_STEPS = 40
+# Some machines would be out of memory before anybody has looked; and the browser wants a core, too.
+LEAST_STEP_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -88,10 +94,10 @@ def sample_batch(size: Size, length: int, generator: torch.Generator) -> Tensor:
 
 def phases() -> Iterator[str]:
     """Name of the phase of every step, without end."""
+    yield from itertools.repeat("healthy", HEALTHY_STEPS)
     while True:
-        for name, steps in PHASES:
-            for _ in range(steps):
-                yield name
+        yield from itertools.repeat("leaking", LEAKING_STEPS)
+        yield from itertools.repeat("varlen", VARLEN_STEPS)
 
 
 class Habits:
@@ -103,11 +109,12 @@ class Habits:
         self.features: deque[Tensor] = deque(maxlen=KEPT_FEATURES)
 
     def enter(self, phase: str) -> None:
-        """Let go of what the last phase kept."""
+        """Let go of what belongs to another phase; of the log only where all begins."""
         if phase != self.phase:
             self.phase = phase
-            self.logged.clear()
             self.features.clear()
+        if phase == "healthy":
+            self.logged.clear()
 
     def length(self, size: Size, generator: torch.Generator) -> int:
         """Sequence length of the next batch."""
@@ -121,7 +128,7 @@ def train_step(
 ) -> Tensor:
     """One optimizer step, and what the job keeps of it; the loss."""
     features, logits = forward(model, batch[:, :-1])
-    if habits.phase == "leaking":
+    if habits.phase != "healthy":
         habits.logged.append(logits[0, :LOGGED_POSITIONS].detach().clone())
     if habits.phase == "varlen":
         # As a replay buffer would, and for the same gaps in the memory.
@@ -147,14 +154,22 @@ def train(steps: int | None) -> None:
     parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"training {parameters:,} parameters on {device}", flush=True)
 
-    for step, phase in enumerate(phases(), start=1):
-        habits.enter(phase)
+    names = phases()
+    for step in itertools.count(1):
+        began_s = time.monotonic()
+        habits.enter(next(names))
         batch = sample_batch(size, habits.length(size, generator), generator).to(device)
-        loss = train_step(model, optimizer, batch, habits)
+        try:
+            loss = train_step(model, optimizer, batch, habits).item()
+        except torch.OutOfMemoryError:
+            print(f"step {step:6d}  out of memory; once more from the beginning", flush=True)
+            names = phases()
+            continue
         if step % LOG_EVERY_STEPS == 0 or step == steps:
-            print(f"step {step:6d}  {phase:8}  loss {loss.item():.4f}", flush=True)
+            print(f"step {step:6d}  {habits.phase:8}  loss {loss:.4f}", flush=True)
         if step == steps:
             return
+        time.sleep(max(0.0, began_s + LEAST_STEP_S - time.monotonic()))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,16 +58,40 @@ def test_does_not_know_that_it_is_watched() -> None:
     assert "vramscope" not in imports
 
 
-def test_goes_round_its_phases() -> None:
-    from vramscope.demo.train import PHASES, phases
+def test_is_healthy_once_and_leaks_from_then_on() -> None:
+    from vramscope.demo.train import HEALTHY_STEPS, phases
 
-    once = sum(steps for _, steps in PHASES)
-    names = list(itertools.islice(phases(), 2 * once))
-    assert [name for name, _ in itertools.groupby(names)] == [name for name, _ in PHASES] * 2
-    assert names[:once] == names[once:]
+    names = list(itertools.islice(phases(), 590))
+    assert [name for name, _ in itertools.groupby(names)] == [
+        "healthy",
+        *["leaking", "varlen"] * 2,
+    ]
+    assert names.count("healthy") == HEALTHY_STEPS
 
 
-def test_habits_leak_in_one_phase_and_let_go_at_its_end() -> None:
+def test_begins_again_when_memory_runs_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from vramscope.demo import train
+
+    steps: list[tuple[str, int]] = []
+
+    def runs_out(_model: Any, _optimizer: Any, _batch: Any, habits: train.Habits) -> Any:
+        steps.append((habits.phase, len(habits.logged)))
+        if habits.phase == "leaking":
+            habits.logged.append(torch.zeros(1))
+            raise torch.OutOfMemoryError("no")
+        return torch.zeros(())
+
+    monkeypatch.setattr(train, "train_step", runs_out)
+    monkeypatch.setattr(train, "HEALTHY_STEPS", 2)
+    monkeypatch.setattr(train, "LEAST_STEP_S", 0.0)
+    train.train(5)
+    assert steps == [("healthy", 0), ("healthy", 0), ("leaking", 0), ("healthy", 0), ("healthy", 0)]
+    assert "step      3  out of memory; once more" in capsys.readouterr().out
+
+
+def test_habits_keep_a_log_until_the_job_begins_again() -> None:
     from vramscope.demo.train import Habits, Size, build_model, sample_batch, train_step
 
     size = Size(2, 16, 2, 64, batch=2, length=8)
@@ -82,6 +107,6 @@ def test_habits_leak_in_one_phase_and_let_go_at_its_end() -> None:
         lengths.append(batch.shape[1] - 1)
         assert train_step(model, optimizer, batch, habits).item() > 0
         kept.append(len(habits.logged) + len(habits.features))
-    assert kept == [0, 1, 2, 1, 2, 0]
+    assert kept == [0, 1, 2, 4, 6, 0]
     assert lengths[:3] == [8, 8, 8]
     assert all(2 <= length < 16 for length in lengths[3:5])
