@@ -42,6 +42,7 @@ from vramscope_server.findings.evidence import GatheredEvidence
 from vramscope_server.findings.investigator import Investigator
 from vramscope_server.findings.judge_loop import JudgeLoop
 from vramscope_server.findings.judging import Judging
+from vramscope_server.findings.map_looks import MapLooks
 from vramscope_server.findings.settings_trials import SettingsTrials
 from vramscope_server.findings.taking_up import TakingUp
 from vramscope_server.ingest.directory import AgentDirectory
@@ -185,7 +186,7 @@ def create_app(settings: Settings) -> Application:
     coordinator = Coordinator(store, registry, directory, hub, limits)
     maps = Maps(directory.want_map, limits.map_bytes)
     files = SnapshotFiles(store, hub, lambda uid: directory.of_stream(uid) is not None, limits)
-    evidence = GatheredEvidence(registry)
+    evidence = GatheredEvidence(registry, maps)
     hub.follow_evidence(evidence)
     reports = OomReports(store, hub, evidence, registry, limits)
     hub.follow_events(reports.take_event)
@@ -215,6 +216,7 @@ def create_app(settings: Settings) -> Application:
         EndedRanks(store, registry, board),
         Investigator(coordinator, first_wait_s=limits.ask_interval_s),
         SettingsTrials(evidence, files.open_now),
+        MapLooks(maps),
         interval_s=limits.judge_interval_s,
     )
     live = LiveEndpoint(hub, registry, authenticator, limits, maps)

@@ -40,7 +40,7 @@ def test_facts_first_and_a_setting_when_it_is_proven(tmp_path: Path) -> None:
             assert told is not None
             assert EXPANDABLE not in fixes(told)
             assert [remedy["command"] for remedy in told["remedies"]] == ["history_start"]
-            receipt = api.command("pieces", "history_start", params={"steps": 30}, deadline_s=60)
+            receipt = api.command("pieces", "history_start", params={"steps": 100}, deadline_s=60)
             assert receipt["receipts"]["0"]["state"] == "done", receipt
             proven = wait_until(
                 lambda: in_pieces(api), lambda now: EXPANDABLE in fixes(now), "the proof", 120
@@ -49,6 +49,15 @@ def test_facts_first_and_a_setting_when_it_is_proven(tmp_path: Path) -> None:
             assert proven["id"] == told["id"]
             remedy = next(each for each in proven["remedies"] if each["fix"] == EXPANDABLE)
             assert remedy["predicted_bytes"] > 64 << 20
+            assert "reserved at the peak of the recorded steps" in remedy["why"]
+            # What the window asked for, and where the pieces lie, comes with it.
+            evidence = proven["evidence"]
+            assert evidence["shape"] == "size-mix", proven["detail"]
+            assert (evidence["recorded_steps"], evidence["pools"][0]["stream"]) == (100, 0)
+            # The job asks for pieces of 4 to 39 MiB.
+            assert 4 << 20 <= evidence["every_step_request_bytes"] <= 39 << 20
+            assert evidence["every_step_request_at"].startswith("in_pieces.py:25 main")
+            assert evidence["largest_satisfiable_bytes"] > 0
             job.terminate()
             code, output, errors = finish(job)
             assert code == 0, output + errors

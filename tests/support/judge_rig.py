@@ -134,6 +134,7 @@ class JudgeRig:
             self.ended,
             Investigator(self.coordinator, lambda: self.now_s),
             SettingsTrials(self.evidence, lambda name: self.files[name]),
+            None,
             clock,
             lambda: self.now_s,
         )

@@ -14,6 +14,8 @@ from vramscope_analysis.moments.recorded_memory import RecordedMemory
 MIN_STEPS: Final = 2
 """One step recurs in nothing."""
 MOST_SIZES: Final = 5
+_ALIKE: Final = 0.75
+"""With so many of the requests of a step, or so many more, it is one."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,14 @@ def recorded_requests(memory: RecordedMemory) -> RecordedRequests | None:
         entry, refused_bytes = max(failed, key=lambda each: each[1])
         if refused_bytes > largest.bytes:
             largest = Request(refused_bytes, _stream_of(memory, entry))
-    ends = [end.moment for end in memory.step_ends]
-    steps = max(len(ends) - 1, 0)
+    ends = np.array([end.moment for end in memory.step_ends], np.int64)
+    step = np.searchsorted(ends, lifetimes.born[rows], side="left")
+    whole = _whole_steps(np.bincount(step, minlength=len(ends) + 1))
+    steps = len(whole)
     if steps < MIN_STEPS:
         return RecordedRequests(count, steps, largest)
-    step = np.searchsorted(np.array(ends), lifetimes.born[rows], side="left") - 1
-    whole = (step >= 0) & (step < steps)
-    rows, size, step = rows[whole], size[whole], step[whole]
+    mine = (step >= whole.start) & (step < whole.stop)
+    rows, size, step = rows[mine], size[mine], step[mine]
     highest = _highest(rows, size, step)
     sizes = tuple(lifetimes.requested[highest].tolist())
     # A step without any request: then none comes in each.
@@ -93,6 +96,22 @@ def recorded_requests(memory: RecordedMemory) -> RecordedRequests | None:
         sizes,
         _recurring(memory, rows, size, step, steps),
     )
+
+
+def _whole_steps(requests: NDArray[np.int64]) -> range:
+    """Which parts between two ends are steps, the first and the last part too if they are alike.
+
+    A window of an agent begins and ends with a step, within the scope that tells of its end: both
+    ends of it are missing then, and their steps are not.
+
+    Args:
+        requests: of each part: before the first end, between two, and behind the last.
+    """
+    between = requests[1:-1]
+    if not len(between):
+        return range(0)
+    alike = (requests >= _ALIKE * between.min()) & (requests <= between.max() / _ALIKE)
+    return range(int(not alike[0]), len(requests) - int(not alike[-1]))
 
 
 def _highest(

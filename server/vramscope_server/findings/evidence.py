@@ -10,11 +10,13 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_analysis.evidence.recorded_window import RecordedWindow
 from vramscope_analysis.evidence.run_evidence import RunEvidence, RunState
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_protocol.messages import RankInfo
 from vramscope_server.findings.gathered_rank import CLOCKS_NS, GatheredRank, event_bytes
 from vramscope_server.findings.growth_answer import growth_answers
+from vramscope_server.maps.current_map import MapParts
 from vramscope_server.registry.lives import LifeOffset, is_same_process
 from vramscope_server.rows import Rows
 
@@ -41,6 +43,14 @@ class RankInfos(Protocol):
         ...
 
 
+class MapReader(Protocol):
+    """What is read of the memory maps."""
+
+    def parts(self, run_id: str, rank: int) -> MapParts | None:
+        """The present map of a rank, for another thread."""
+        ...
+
+
 @dataclass
 class GatheredRun:
     """The ranks of one run that this server hears, and whether there is anything new."""
@@ -56,10 +66,12 @@ class GatheredEvidence:
 
     Args:
         registry: which process is which rank at present.
+        maps: the memory maps that somebody looked at; None is none.
     """
 
-    def __init__(self, registry: RankInfos) -> None:
+    def __init__(self, registry: RankInfos, maps: MapReader | None = None) -> None:
         self._registry = registry
+        self._maps = maps
         self._runs: OrderedDict[str, GatheredRun] = OrderedDict()
         self._given_up: set[str] = set()
         self.windows: dict[tuple[str, int], dict[str, Any]] = {}
@@ -136,6 +148,13 @@ class GatheredEvidence:
             run.ranks[rank].trials = trials
             run.is_new = True
 
+    def take_window(self, run_id: str, rank: int, window: RecordedWindow) -> None:
+        """A recorded window of a rank was read."""
+        run = self._runs.get(run_id)
+        if run is not None and rank in run.ranks:
+            run.ranks[rank].window = window
+            run.is_new = True
+
     def runs(self) -> list[str]:
         """Runs that there is evidence of."""
         return list(self._runs)
@@ -183,7 +202,9 @@ class GatheredEvidence:
         left_out = run.closed if run_state == "live" else frozenset[int]()
         ranks = sorted(run.ranks.keys() - left_out)
         window = step_window(len(ranks))
-        told = [run.ranks[rank].evidence(rank, window) for rank in ranks]
+        told = [
+            run.ranks[rank].evidence(rank, window, self._map_of(run_id, rank)) for rank in ranks
+        ]
         world_size, emulated = state["world_size"], state["emulated"]
 
         def with_rows() -> RunEvidence:
@@ -191,6 +212,9 @@ class GatheredEvidence:
             return RunEvidence(run_id, now_ns, run_state, completed, world_size, emulated)
 
         return with_rows
+
+    def _map_of(self, run_id: str, rank: int) -> MapParts | None:
+        return None if self._maps is None else self._maps.parts(run_id, rank)
 
     def _of(self, run_id: str, rank: int, rows: Rows) -> GatheredRank | None:
         """Who the rows are of; None if they are of a life before the present one."""

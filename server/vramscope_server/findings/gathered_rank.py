@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from vramscope_analysis.evidence.growth_report import GrowthReport
+from vramscope_analysis.evidence.memory_layout import MemoryLayout
 from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_analysis.evidence.recorded_window import RecordedWindow
 from vramscope_analysis.evidence.run_evidence import Happening, RankEvidence, Stretch
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_protocol.messages import RankInfo
+from vramscope_server.findings.map_layout import map_layout
 from vramscope_server.findings.row_history import RowHistory
+from vramscope_server.maps.current_map import MapParts
 from vramscope_server.rows import Rows
 
 MAX_EVENTS: Final = 512
@@ -64,6 +68,10 @@ class GatheredRank:
         """Keys of those that were read."""
         self.trials: tuple[SettingsTrial, ...] = ()
         """What the newest recorded window says of other settings."""
+        self.window: RecordedWindow | None = None
+        """What it says of the job's requests."""
+        self._layout: tuple[Mapping[str, Any], MemoryLayout] | None = None
+        """Head of the newest map that was read, and what the map came to."""
         self.life = 0
         self.step_offset = 0
         self._events: deque[tuple[Happening, int]] = deque()
@@ -161,12 +169,15 @@ class GatheredRank:
             _, (_, gone_bytes) = self.ooms.popitem(last=False)
             held_bytes -= gone_bytes
 
-    def evidence(self, rank: int, window: int) -> Callable[[], RankEvidence]:
+    def evidence(
+        self, rank: int, window: int, parts: MapParts | None = None
+    ) -> Callable[[], RankEvidence]:
         """Everything as judges read it.
 
         Args:
             rank: its number.
             window: so many of the newest steps are whole.
+            parts: its memory map; None is none.
 
         Returns:
             What puts the rows to it, which takes a while: to be called in another thread, but
@@ -192,6 +203,7 @@ class GatheredRank:
                 sorted((each for each, _ in self.ooms.values()), key=lambda each: each.time_ns)
             ),
             trials=self.trials,
+            window=self.window,
             within_step=self._within_step,
         )
 
@@ -201,9 +213,20 @@ class GatheredRank:
             total_bytes = told.total_bytes
             if total_bytes is None:
                 total_bytes = samples.last("device.total_bytes")
-            return replace(told, steps=steps, samples=samples, total_bytes=total_bytes)
+            layout = None if parts is None else self._layout_of(parts)
+            return replace(
+                told, steps=steps, samples=samples, total_bytes=total_bytes, layout=layout
+            )
 
         return with_rows
+
+    def _layout_of(self, parts: MapParts) -> MemoryLayout | None:
+        """The layout of a map of this life; read once, however often it is judged by."""
+        if parts.head["why_not"] or parts.head["time_ns"] < self.started_ns - CLOCKS_NS:
+            return None
+        if self._layout is None or self._layout[0] is not parts.head:
+            self._layout = parts.head, map_layout(parts)
+        return self._layout[1]
 
     def _take(self, happening: Happening, size_bytes: int) -> None:
         told = happening.data.get("text") if happening.kind == "settings" else None

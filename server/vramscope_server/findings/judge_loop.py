@@ -18,6 +18,7 @@ from vramscope_server.findings.evidence import GatheredEvidence
 from vramscope_server.findings.investigator import Investigator
 from vramscope_server.findings.judge_thread import JudgeHangs, JudgeThread
 from vramscope_server.findings.judging import Judgement, Judging
+from vramscope_server.findings.map_looks import MapLooks
 from vramscope_server.findings.settings_trials import SettingsTrials
 from vramscope_server.findings.taking_up import TakingUp
 
@@ -69,6 +70,7 @@ class JudgeLoop:
         ended: EndedRanks,
         investigator: Investigator,
         trials: SettingsTrials,
+        map_looks: MapLooks | None = None,
         clock_ns: Callable[[], int] = time.time_ns,
         clock_s: Callable[[], float] = time.monotonic,
         interval_s: float = 2.0,
@@ -81,6 +83,7 @@ class JudgeLoop:
         self._ended = ended
         self._investigator = investigator
         self._trials = trials
+        self._map_looks = map_looks
         self._clock_ns = clock_ns
         self._clock_s = clock_s
         self._interval_s = interval_s
@@ -195,6 +198,8 @@ class JudgeLoop:
             await self._investigator.look(
                 run_id, state, self._board.open_of(run_id), judgement.questions
             )
+            if self._map_looks is not None:
+                self._map_looks.look(judgement)
 
     def _judged(self, complete: Callable[[], RunEvidence], without: frozenset[str]) -> Judgement:
         """In the thread: everything that takes long."""

@@ -101,6 +101,7 @@ class FindingRecord:
         """Go on with the same finding as it is judged now; whether its words have changed."""
         plain = plain_finding(finding)
         was = (self.severity, self.stage, self.summary, self.subject, self.kind)
+        before = self._words
         self.kind, self.severity, self.stage = finding.kind, finding.severity, finding.stage
         self.summary = plain_text(finding.summary, MAX_SUMMARY)
         self.subject = plain_text(finding.subject, MAX_SUMMARY)
@@ -112,7 +113,13 @@ class FindingRecord:
             self.note(now_ns, self.stage)
         elif self.severity != was[0]:
             self.note(now_ns, "severity")
-        return was != (self.severity, self.stage, self.summary, self.subject, self.kind)
+        now = (self.severity, self.stage, self.summary, self.subject, self.kind)
+        return was != now or before != self._words
+
+    @property
+    def _words(self) -> tuple[object, object]:
+        """The second sentence and the remedies: what a proof that comes late changes."""
+        return self.data.get("detail"), self.data.get("remedies")
 
     def touch(self, now_ns: int) -> None:
         """It is told anew: a reader keeps the version with the higher number."""

@@ -1,4 +1,7 @@
-"""Replays recorded windows under other settings of the allocator, so that advice has proof."""
+"""Reads recorded windows: what the job asks for, and how it had gone under other settings.
+
+Advice on settings has no other proof.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
 from vramscope_analysis.diagnosis.snapshot_verdict import MOST_REPLAYED
+from vramscope_analysis.evidence.recorded_window import RecordedWindow
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
+from vramscope_analysis.moments.recorded_memory import RecordedMemory
 from vramscope_analysis.replay.advice import advise
 from vramscope_analysis.replay.recording import Recording
-from vramscope_analysis.snapshot import SnapshotError, read_snapshot
+from vramscope_analysis.snapshot import Snapshot, SnapshotError, read_snapshot
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.findings.evidence import GatheredEvidence
 from vramscope_server.findings.judge_thread import JudgeHangs, JudgeThread
@@ -74,9 +79,12 @@ class SettingsTrials:
         devices = [] if gathered is None else gathered.info.devices
         limit_bytes = devices[0].limit_bytes if devices else None
         try:
-            trials = await self._thread.call(
-                lambda: self._trials(snapshot["id"], snapshot["device"], limit_bytes)
-            )
+            read = await self._thread.call(lambda: self._read(snapshot["id"]))
+            memory = RecordedMemory.of(read, snapshot["device"])
+            # What it asks for is known at once; the replays may take minutes.
+            window = await self._thread.call(lambda: RecordedWindow.of(memory))
+            self._evidence.take_window(run_id, rank, window)
+            trials = await self._thread.call(lambda: _trials(read, memory.device, limit_bytes))
         except (VramscopeError, SnapshotError, ValueError, OSError, JudgeHangs) as error:
             _logger.info("snapshot %s was not replayed: %s", snapshot["id"], error)
         except Exception:  # one window must not end all others
@@ -84,21 +92,22 @@ class SettingsTrials:
         else:
             self._evidence.take_trials(run_id, rank, trials)
 
-    def _trials(
-        self, snapshot_id: str, device: int | None, limit_bytes: int | None
-    ) -> tuple[SettingsTrial, ...]:
+    def _read(self, snapshot_id: str) -> Snapshot:
         with self._open_now(snapshot_id) as file:
-            snapshot = read_snapshot(file, limits=READER_LIMITS)
-        entries = max((len(trace.action) for trace in snapshot.traces), default=0)
-        if entries > MOST_REPLAYED:
-            raise ValueError(f"expected at most {MOST_REPLAYED} entries, got {entries}")
-        recording = Recording.from_snapshot(snapshot, device)
+            return read_snapshot(file, limits=READER_LIMITS)
+
+
+def _trials(snapshot: Snapshot, device: int, limit_bytes: int | None) -> tuple[SettingsTrial, ...]:
+    entries = max((len(trace.action) for trace in snapshot.traces), default=0)
+    if entries > MOST_REPLAYED:
+        raise ValueError(f"expected at most {MOST_REPLAYED} entries, got {entries}")
+    recording = Recording.from_snapshot(snapshot, device)
+    begun_s = time.perf_counter()
+
+    def rest(_done: int, _of: int) -> None:
+        nonlocal begun_s
+        time.sleep(_REST * (time.perf_counter() - begun_s))
         begun_s = time.perf_counter()
 
-        def rest(_done: int, _of: int) -> None:
-            nonlocal begun_s
-            time.sleep(_REST * (time.perf_counter() - begun_s))
-            begun_s = time.perf_counter()
-
-        found = advise(recording, limit_bytes=limit_bytes, anew=True, progress=rest)
-        return tuple(SettingsTrial.of(each) for each in found)
+    found = advise(recording, limit_bytes=limit_bytes, anew=True, progress=rest)
+    return tuple(SettingsTrial.of(each) for each in found)

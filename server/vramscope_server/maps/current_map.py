@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -40,6 +41,21 @@ _HEAD: Final = (
 )
 _SEGMENT_OVERHEAD_BYTES: Final = 2048
 """About what a segment costs beside its numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class MapParts:
+    """A map as it was when it was asked for: any thread may read it.
+
+    Args:
+        head: what the last frame says of itself.
+        segments: row and blocks of each, by address; none of them is ever changed.
+        texts: names of owners and stacks; only ever longer.
+    """
+
+    head: Mapping[str, Any]
+    segments: Sequence[tuple[Sequence[int], Table]]
+    texts: Sequence[str]
 
 
 class CurrentMap:
@@ -96,6 +112,11 @@ class CurrentMap:
             "first_text": frame.first_text,
             "texts": frame.texts,
         }
+
+    def parts(self) -> MapParts:
+        """The same without a copy of any block."""
+        segments = [self._segments[address] for address in sorted(self._segments)]
+        return MapParts(self._head, segments, self._texts)
 
     def whole(self) -> dict[str, Any]:
         """Everything, in the form of a frame without a base."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from vramscope_protocol.live import encode_event_payload
 from vramscope_protocol.messages import MapFrame, MapWanted
-from vramscope_server.maps.current_map import CurrentMap
+from vramscope_server.maps.current_map import CurrentMap, MapParts
 
 Deliver = Callable[[bytes, str | None], None]
 Ask = Callable[[str, int, MapWanted], object]
@@ -20,6 +20,8 @@ WATCH_S: Final = 30.0
 """For how long frames are asked for at a time: the agent goes on for so long after the last
 reader left, or lost the server."""
 RENEW_S: Final = 10.0
+LOOK_S: Final = 5.0
+"""For how long they are asked for where one look is wanted: a step may have to end first."""
 
 
 @dataclass(eq=False)
@@ -54,6 +56,16 @@ class Maps:
         """The present map of a rank as the API has it; ``None`` if there is none."""
         found = self._maps.get((run_id, rank))
         return None if found is None else {"rank": rank, **found.whole()}
+
+    def parts(self, run_id: str, rank: int) -> MapParts | None:
+        """The present map of a rank for another thread; ``None`` if there is none."""
+        found = self._maps.get((run_id, rank))
+        return None if found is None else found.parts()
+
+    def want_look(self, run_id: str, rank: int) -> None:
+        """Ask an agent for its map as it is now; nothing where somebody follows it anyway."""
+        if (run_id, rank) not in self._audiences:
+            self._ask(run_id, rank, MapWanted(LOOK_S, full=True))
 
     def follow(self, run_id: str, rank: int, deliver: Deliver) -> MapFollower:
         """Follow a map: what is known is delivered before this returns, and the agent is asked."""

@@ -12,7 +12,7 @@ from vramscope_analysis.evidence.recorded_requests import RecordedRequests, reco
 STEP = "Optimizer.step#Adam.step"
 
 
-def steps_of(*sizes: list[int]) -> RecordedRequests | None:
+def steps_of(*sizes: list[int], last_is_open: bool = False) -> RecordedRequests | None:
     """Steps of 100 us, each with requests of so many MiB, at most one of them live."""
     entries: list[dict[str, Any]] = []
     scopes: list[dict[str, Any]] = []
@@ -23,12 +23,14 @@ def steps_of(*sizes: list[int]) -> RecordedRequests | None:
                 entry(action, 0, size * MIB, time_us=time_us, stack=FORWARD_STACK)
                 for action in ("alloc", "free_requested", "free_completed")
             ]
+        if last_is_open and number == len(sizes) - 1:
+            break
         scopes += scope(STEP, 100 * number + 90, 100 * number + 99)
     return recorded_requests(memory(entries, annotations=scopes))
 
 
 def test_each_step_asks_for_at_least_the_least_of_their_largest() -> None:
-    # What comes before the first end is no whole step: the recording began in it.
+    # What comes before the first end is no step as the others are: the recording began in it.
     found = steps_of([500], [4, 30, 4], [40, 4, 8], [4, 4, 20])
     assert found is not None
     assert (found.count, found.steps) == (10, 3)
@@ -46,15 +48,28 @@ def test_a_step_that_asks_for_nothing_makes_none_of_every_step() -> None:
     assert (found.every_step, found.recurring) == (None, ())
 
 
-def test_with_fewer_than_two_whole_steps_only_the_largest_is_told() -> None:
-    found = steps_of([7], [9])
+def test_without_a_whole_step_only_the_largest_is_told() -> None:
+    found = steps_of([7, 9])
     assert found is not None
     assert (found.steps, found.largest.bytes, found.every_step, found.of_steps) == (
-        1,
+        0,
         9 * MIB,
         None,
         (),
     )
+
+
+def test_a_window_that_an_agent_recorded_begins_and_ends_with_a_step() -> None:
+    # Its scopes tell of all ends but that of the last step.
+    found = steps_of([4, 30, 4], [4, 20, 4], [4, 40, 4], last_is_open=True)
+    assert found is not None
+    assert found.of_steps == (30 * MIB, 20 * MIB, 40 * MIB)
+    cut = steps_of([4, 30, 4], [4, 20, 4], [4, 40, 4], [2], last_is_open=True)
+    assert cut is not None
+    assert cut.of_steps == found.of_steps
+    first = steps_of([4] * 9, [4, 20, 4], [4, 40, 4])
+    assert first is not None
+    assert first.of_steps == (20 * MIB, 40 * MIB)
 
 
 def test_without_a_request_there_is_nothing() -> None:

@@ -10,4 +10,4 @@ def test_both_are_of_the_same_recording() -> None:
     window = RecordedWindow.of(recorded("unet__default"))
     assert window.layout.reserved_bytes == 2832 * MIB
     assert window.requests is not None
-    assert (window.requests.steps, window.requests.largest.bytes) == (7, 256 * MIB)
+    assert (window.requests.steps, window.requests.largest.bytes) == (9, 256 * MIB)

@@ -9,7 +9,9 @@ import pytest
 
 from tests.support.server_rows import make_rows
 from vramscope_analysis.evidence.growth_report import GrowthReport
+from vramscope_analysis.evidence.memory_layout import MemoryLayout
 from vramscope_analysis.evidence.oom_report import OomReport
+from vramscope_analysis.evidence.recorded_window import RecordedWindow
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_protocol.messages import RankInfo
@@ -179,6 +181,7 @@ def test_whether_there_is_anything_new(evidence: GatheredEvidence, registry: Reg
         lambda: send(evidence, 102),
         lambda: evidence.take_oom("run-a", 0, OomReport("oom-1")),
         lambda: evidence.take_trials("run-a", 0, ()),
+        lambda: evidence.take_window("run-a", 0, RecordedWindow(MemoryLayout(()), None)),
     ]
     for news in every:
         run.is_new = False
@@ -209,6 +212,11 @@ def test_recorded_windows_wait_to_be_looked_into(
     trial = SettingsTrial("", True, 1, 1, 0, 0, 0, False, False)
     evidence.take_trials("run-a", 0, (trial,))
     assert ranks(evidence, registry)[0].trials == (trial,)
+    read = RecordedWindow(MemoryLayout(()), None)
+    evidence.take_window("run-a", 0, read)
+    evidence.take_window("run-a", 7, read)
+    evidence.take_window("run-b", 0, read)
+    assert ranks(evidence, registry)[0].window is read
 
 
 def test_ranks_that_are_over_and_judged_are_left_out_while_the_run_goes_on(

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from tests.support.made_segments import segment
+from tests.support.recorded_map import MapOfLooks
 from tests.support.server_rows import make_rows
 from vramscope_analysis.evidence.growth_report import GrowthGroup, GrowthReport
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence, Stretch
 from vramscope_protocol.messages import DeviceInfo, RankInfo
 from vramscope_server.findings import gathered_rank
-from vramscope_server.findings.gathered_rank import GatheredRank, event_bytes
+from vramscope_server.findings.gathered_rank import CLOCKS_NS, GatheredRank, event_bytes
+from vramscope_server.maps.current_map import CurrentMap, MapParts
 
 INFO = RankInfo(
     3,
@@ -168,3 +171,29 @@ def test_the_process_itself_is_none_of_the_others_on_its_device() -> None:
     rank = GatheredRank(INFO)
     rank.take_status({"processes": [{"pid": INFO.pid}, {"pid": INFO.pid + 1}], "outside": []})
     assert [each["own"] for each in read(rank).processes] == [True, False]
+
+
+def test_a_map_is_read_once_and_only_if_it_is_of_this_life() -> None:
+    kept = CurrentMap()
+    source = MapOfLooks()
+    source.look([segment(1 << 40, "a1 f7")], 5, 2 * CLOCKS_NS)
+    frame = source.feed.next_frame(1 << 20)
+    assert frame is not None
+    kept.take(frame)
+    rank = GatheredRank(INFO)
+    first, second = (rank.evidence(3, 64, kept.parts())().layout for _ in range(2))
+    assert first is not None
+    assert first is second
+    assert (first.step, first.free_bytes) == (5, 7 << 20)
+    kept.take(source.frame([segment(1 << 40, "a1 f9")], 6))
+    newer = rank.evidence(3, 64, kept.parts())().layout
+    assert newer is not None
+    assert newer.free_bytes == 9 << 20
+    assert rank.evidence(3, 64)().layout is None
+    later = RankInfo(3, "node", 42, process_started_ns=kept.parts().head["time_ns"] + 2 * CLOCKS_NS)
+    assert GatheredRank(later).evidence(3, 64, kept.parts())().layout is None
+
+
+def test_a_map_that_says_why_there_is_none_is_no_layout() -> None:
+    parts = MapParts({"why_not": "another backend", "time_ns": 2 * CLOCKS_NS}, [], [])
+    assert GatheredRank(INFO).evidence(3, 64, parts)().layout is None

@@ -147,3 +147,12 @@ def test_what_no_database_holds_is_left_out() -> None:
     assert "\0" not in one.summary
     assert len(one.summary) <= 400
     assert one.data["evidence"] == {"x": None, "y": None}
+
+
+def test_a_proof_that_comes_late_is_news_though_the_sentence_stays() -> None:
+    one = record()
+    assert not one.take(replace(FINDING, evidence={"slope_bytes_per_step": 5.0}), 18)
+    proven = replace(FINDING, remedies=(Remedy("set it", "Replayed."),))
+    assert one.take(proven, 19)
+    assert not one.take(proven, 20)
+    assert one.take(replace(proven, detail="They lie beside blocks that stay."), 21)

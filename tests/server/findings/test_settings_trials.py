@@ -59,6 +59,23 @@ async def test_what_was_tried_becomes_evidence_best_first(rig: JudgeRig) -> None
 
 
 @with_a_rig
+async def test_what_the_window_asked_for_is_known_before_it_was_replayed(rig: JudgeRig) -> None:
+    trials = trials_of(rig, TRACE.read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings_trials, "MOST_REPLAYED", 3)
+        await look_into(rig, trials)
+    run = rig.evidence.run(RUN)
+    assert run is not None
+    window = run.ranks[0].window
+    assert window is not None
+    assert run.ranks[0].trials == ()
+    assert window.layout.reserved_bytes == 248 << 20
+    assert window.requests is not None
+    assert (window.requests.count, window.requests.largest.bytes) == (147, 32 << 20)
+    assert window.requests.largest.place == "train.py:72 graphs"
+
+
+@with_a_rig
 async def test_a_window_that_cannot_be_replayed_is_passed_over(rig: JudgeRig) -> None:
     logger = logging.getLogger("vramscope.findings")
     logger.setLevel(logging.INFO)

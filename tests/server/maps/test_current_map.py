@@ -126,3 +126,14 @@ def test_segments_that_are_gone_are_bounded() -> None:
     frame = MapOfLooks().frame([segment(HERE, "a1")])
     with pytest.raises(ProtocolError, match="segments that are gone"):
         CurrentMap().take(structs.replace(frame, gone=[1] * 100_000))
+
+
+def test_parts_stay_as_they_were_while_frames_come() -> None:
+    source, kept = MapOfLooks(), CurrentMap()
+    kept.take(source.frame([segment(HERE + (1 << 30), "a3"), segment(HERE, "a1 f1")], 1))
+    parts = kept.parts()
+    kept.take(source.frame([segment(HERE, "f2")], 2))
+    assert [row[0] for row, _ in parts.segments] == [HERE, HERE + (1 << 30)]
+    assert [table["state"].tolist() for _, table in parts.segments] == [[1, 0], [1]]
+    assert parts.head["step"] == 1
+    assert [table["state"].tolist() for _, table in kept.parts().segments] == [[0]]

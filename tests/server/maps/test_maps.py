@@ -16,7 +16,7 @@ from tests.support.recorded_map import MapOfLooks
 from vramscope_protocol.errors import ProtocolError
 from vramscope_protocol.messages import MapWanted
 from vramscope_server.maps import maps as maps_module
-from vramscope_server.maps.maps import WATCH_S, Maps
+from vramscope_server.maps.maps import LOOK_S, WATCH_S, Maps
 
 HERE = 0x7F0000000000
 FULL = MapWanted(WATCH_S, full=True)
@@ -157,3 +157,19 @@ def test_a_frame_that_cannot_be_is_refused_and_the_map_stays() -> None:
     whole = server.maps.whole("r", 0)
     assert whole is not None
     assert (whole["rank"], whole["number"]) == (0, 1)
+
+
+@on_a_loop
+async def test_one_look_is_asked_for_unless_somebody_looks_anyway() -> None:
+    server = Server()
+    assert server.maps.parts("r", 0) is None
+    server.maps.want_look("r", 0)
+    assert server.asked == [("r", 0, MapWanted(LOOK_S, full=True))]
+    server.maps.follow("r", 1, Reader())
+    server.maps.want_look("r", 1)
+    assert server.asked[1:] == [("r", 1, FULL)]
+    server.maps.take("r", 0, MapOfLooks().frame([segment(HERE, "a1 f2")]))
+    parts = server.maps.parts("r", 0)
+    assert parts is not None
+    assert [row[0] for row, _ in parts.segments] == [HERE]
+    server.maps.close()
