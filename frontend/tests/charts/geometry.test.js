@@ -20,3 +20,12 @@ test("a trend starts where something is known and never leaves its box", () => {
   assert.equal(path?.start, 65);
   assert.match(path?.line ?? "", /^M65\.0 1\.0/);
 });
+
+test("the lane keeps its height in a low chart", () => {
+  const lane = (/** @type {number} */ height) => {
+    const geometry = geometryOf(800, height, false, false);
+    return geometry.height - geometry.mainHeight;
+  };
+  assert.ok(lane(330) > 26);
+  assert.ok(lane(540) > lane(330));
+});

@@ -12,7 +12,9 @@ export const DOMAIN = {
 };
 
 /** Without strips below it the main part takes their place, except for the lane of marks. */
-const MAIN_ALONE = /** @type {[number, number]} */ ([0.065, 1]);
+const LANE_SHARE = 0.065;
+/** Marks and phases must not lie on the numbers of the axis, however low the chart is. */
+const LANE_PX = 27;
 
 /** Height of the band over the chart that holds the parts of a step. */
 export const PARTS_PX = 26;
@@ -25,9 +27,13 @@ export function hasStrips(model) {
   return !model || model.strips.stepTime !== null || model.strips.allocations !== null;
 }
 
-/** @param {boolean} hasStrips */
-export function mainDomain(hasStrips) {
-  return hasStrips ? DOMAIN.main : MAIN_ALONE;
+/**
+ * @param {boolean} hasStrips
+ * @param {number} plot_px height of the plot area
+ * @returns {[number, number]}
+ */
+export function mainDomain(hasStrips, plot_px) {
+  return hasStrips ? DOMAIN.main : [Math.min(0.5, Math.max(LANE_SHARE, LANE_PX / Math.max(1, plot_px))), 1];
 }
 
 /** @typedef {{left: number, width: number, top: number, height: number, mainTop: number, mainHeight: number, marksTop: number}} Geometry */
@@ -44,7 +50,7 @@ export function geometryOf(width_px, height_px, hasColumns, hasStrips, hasParts 
   const top = MARGIN.t + (hasParts ? PARTS_PX : 0);
   const plotWidth = Math.max(1, width_px - MARGIN.l - MARGIN.r);
   const plotHeight = Math.max(1, height_px - top - MARGIN.b);
-  const main = mainDomain(hasStrips);
+  const main = mainDomain(hasStrips, plotHeight);
   const share = hasColumns ? DOMAIN.x[1] : 1;
   return {
     left: MARGIN.l,

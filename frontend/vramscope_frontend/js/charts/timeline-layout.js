@@ -25,14 +25,15 @@ export function timelineLayout(tokens, model, width_px, height_px) {
   const top = (model.limit?.bytes ?? model.highest * 1.1) / model.unit.bytes || 1;
   const floor = Math.min(model.floor / model.unit.bytes, 0.99 * top);
   const hasColumns = model.columns !== null;
-  const main = mainDomain(hasStrips(model));
+  const margin = { ...MARGIN, t: MARGIN.t + (model.parts.length ? PARTS_PX : 0) };
+  const main = mainDomain(hasStrips(model), height_px - margin.t - margin.b);
   const xTicks = model.xKind === "step" ? stepTicks(...model.range, model.numbering) : clockTicks(...model.range, model.origin_ns);
   const axis = { fixedrange: true, zeroline: false, showgrid: false, ticks: /** @type {const} */ ("") };
   return {
     ...baseLayout(tokens),
     width: width_px,
     height: height_px,
-    margin: { ...MARGIN, t: MARGIN.t + (model.parts.length ? PARTS_PX : 0), pad: 0 },
+    margin: { ...margin, pad: 0 },
     barmode: "stack",
     bargap: 0.18,
     xaxis: { ...axis, domain: hasColumns ? DOMAIN.x : [0, 1], anchor: "free", position: 0, range: model.range, tickmode: "array", ...xTicks, showline: false, automargin: false },

@@ -18,6 +18,7 @@ import { chartTable } from "./chart-table.js";
 import { LineLegend } from "./line-legend.js";
 import { MemoryControls } from "./memory-controls.js";
 import { failedPart } from "./parts.js";
+import { MOST_MULTIPLES, RankMultiples } from "./rank-multiples.js";
 import { chipOf } from "./readout.js";
 import { allRanksPicture } from "../ranks-model.js";
 
@@ -27,7 +28,7 @@ import { allRanksPicture } from "../ranks-model.js";
 
 /**
  * What the page knows and the panel needs for one picture; null while the run is not loaded.
- * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, devices: import("../messages.js").DeviceInfo[], context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null, rangeLeadsTo: (view: MemoryView) => {link: string, snapshot: string | null, record: (() => void) | null}}) | null} SceneSource
+ * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, devices: import("../messages.js").DeviceInfo[], rows: import("../ranks-model.js").RankRow[], context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null, rangeLeadsTo: (view: MemoryView) => {link: string, snapshot: string | null, record: (() => void) | null}}) | null} SceneSource
  */
 
 const ALL_RANKS = "Used on the device. Band: from the rank with least to the rank with most; grey line: the median; bright line: the rank with the highest peak.";
@@ -72,7 +73,8 @@ export class MemoryPanel {
     this.problem = el("div", {});
     this.aside = el("div", {}, this.breakdown.element, this.legend.element);
     this.note = el("p", { class: "envelope-note", hidden: true }, ALL_RANKS);
-    this.body = el("div", { class: "memory-body" }, el("div", {}, this.chart, this.table, this.note), this.aside);
+    this.multiples = new RankMultiples((rank) => this.setView({ ...moves.follow(this.view), rank }));
+    this.body = el("div", { class: "memory-body" }, el("div", {}, this.chart, this.table, this.note, this.multiples.element), this.aside);
     this.element = el("section", { class: "panel memory", "aria-label": "Memory" }, this.controls.element, this.problem, this.body);
     this.timeline = new Timeline(this.chart, () => this.picture(), {
       onPoint: (x, py) => this.point(x, py),
@@ -199,8 +201,10 @@ export class MemoryPanel {
   picture() {
     const scene = this.sceneOf(this.seen);
     if (!scene) return null;
-    if (this.view.rank === null && scene.session.matrix) this.model = allRanksPicture(scene, scene.session.matrix);
-    else {
+    if (this.view.rank === null && scene.session.matrix) {
+      this.model = allRanksPicture(scene, scene.session.matrix);
+      this.showMultiples(scene, scene.session.matrix);
+    } else {
       this.model = pictureOf(scene, null).model;
       const { rankData } = scene.session;
       const width_px = this.timeline.geometry.width;
@@ -251,11 +255,26 @@ export class MemoryPanel {
     setAttribute(this.timeline.surface, "aria-valuetext", reading ? `${reading.endLabel}: allocated ${sizeText(reading.end.allocated)}, reserved ${sizeText(reading.end.reserved)}` : null);
   }
 
+  /**
+   * @param {NonNullable<ReturnType<SceneSource>>} scene
+   * @param {import("../data/rank-matrix.js").RankMatrix} matrix
+   */
+  showMultiples({ rows, range, evidence = null }, matrix) {
+    const isFew = rows.length > 1 && rows.length <= MOST_MULTIPLES;
+    this.multiples.element.hidden = !isFew;
+    this.chart.classList.toggle("above-multiples", isFew);
+    if (isFew) this.multiples.show(rows, matrix, range, evidence);
+  }
+
   /** The table that belongs to what is drawn; all ranks together have none. */
   showSide() {
     const all = this.view.rank === null;
     this.aside.hidden = all;
     this.note.hidden = !all;
+    if (!all) {
+      this.multiples.element.hidden = true;
+      this.chart.classList.remove("above-multiples");
+    }
     this.body.style.gridTemplateColumns = all ? "minmax(0, 1fr)" : "";
     this.breakdown.element.hidden = all || this.view.drawn !== "composition";
     this.legend.element.hidden = all || this.view.drawn !== "lines";

@@ -71,6 +71,7 @@ export function sceneOf(page, view, finding) {
     isWhole: data?.isWhole ?? true,
     silentZones: silent && last < range[1] ? [{ x0: last, x1: range[1], quiet: true, text: lost ? `silent since ${seen.xKind === "step" ? `step ${count(numberAt(stretchesOf(steps), last))}` : `${age(silent_s)} ago`}` : "no data" }] : [],
     devices: summary.rank?.devices ?? [],
+    rows: summary.rows,
     // What lies beside PyTorch is told of the device that is watched in full.
     status: view.device === null ? (summary.rank?.status ?? null) : null,
     pid: summary.rank?.pid ?? null,
