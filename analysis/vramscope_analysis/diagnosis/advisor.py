@@ -14,6 +14,13 @@ import numpy as np
 
 from vramscope_analysis.diagnosis.batch_fit import batch_fit
 from vramscope_analysis.diagnosis.finding import Remedy
+from vramscope_analysis.diagnosis.known_types import known_types
+from vramscope_analysis.diagnosis.optimizer_advice import (
+    fused_step,
+    offloaded_state,
+    sharded_state,
+    smaller_state,
+)
 from vramscope_analysis.diagnosis.peak_parts import FIRST_STEPS, PeakParts, peak_parts, phase_steps
 from vramscope_analysis.diagnosis.words import MIB, share_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
@@ -23,8 +30,8 @@ WORTH_SHARE: Final = 0.02
 WORTH_BYTES: Final = 16 * MIB
 """What frees less than this part of the peak, or less than this, is not worth a change."""
 WINDOW_STEPS: Final = 100
-HOST_BYTES_PER_S: Final = 20e9
-"""What moves between device and host in a second: a cautious figure for PCIe 4."""
+LEAST_FLOAT32: Final = 0.5
+"""Of the activations whose type is known, so many have to be float32 for half precision to help."""
 
 FORWARD: Final = 1
 BACKWARD: Final = 2
@@ -88,6 +95,30 @@ def checkpointing(rank: RankEvidence, parts: PeakParts) -> Remedy | None:
     )
 
 
+def mixed_precision(rank: RankEvidence, parts: PeakParts) -> Remedy | None:
+    """Activations in half precision: where they are known to be in float32.
+
+    Autocast keeps a copy of each weight in half precision during the forward pass.
+    """
+    types = known_types(rank)
+    activations, parameters = parts.activations, parts.parameters
+    if types is None or types.float32_share < LEAST_FLOAT32:
+        return None
+    if activations is None or parameters is None or parts.peak_part not in (FORWARD, BACKWARD):
+        return None
+    halved = int(activations * types.float32_share) // 2
+    if halved <= parameters // 2:
+        return None
+    return Remedy(
+        "compute in bfloat16: torch.autocast",
+        f"When memory ran out {share_text(types.float32_share)} of the largest activations were "
+        f"float32: half of it, less copies of the weights of {size_text(parameters // 2)}.",
+        halved - parameters // 2,
+        "fewer digits in activations: compare the loss of both",
+        'with torch.autocast("cuda", dtype=torch.bfloat16):',
+    )
+
+
 def kept_gradients(rank: RankEvidence, parts: PeakParts) -> Remedy | None:
     """Free gradients before the forward pass: where they are kept and filled with zeros."""
     rows = rank.steps.after(-WINDOW_STEPS)
@@ -105,40 +136,6 @@ def kept_gradients(rank: RankEvidence, parts: PeakParts) -> Remedy | None:
         size_bytes if in_forward else None,
         "",
         "optimizer.zero_grad(set_to_none=True)",
-    )
-
-
-def smaller_state(rank: RankEvidence, parts: PeakParts) -> Remedy | None:
-    """An optimizer with a smaller state: where two or more numbers are kept for each parameter."""
-    del rank
-    state, parameters = parts.optimizer_state or 0, parts.parameters or 0
-    if not parameters or state < 1.8 * parameters or state < 0.1 * parts.peak_bytes:
-        return None
-    return Remedy(
-        "use an 8-bit optimizer",
-        f"The state takes {size_text(state)}, {state / parameters:.1f} times the parameters; in 8 "
-        "bits at most half of it.",
-        state // 2,
-        "another optimizer: compare the loss of both",
-    )
-
-
-def offloaded_state(rank: RankEvidence, parts: PeakParts) -> Remedy | None:
-    """The optimizer's state on the host: where moving it is short against a step."""
-    state = parts.optimizer_state or 0
-    duration = rank.steps.after(-WINDOW_STEPS).numbers("step.duration_us")
-    duration = duration[np.isfinite(duration) & (duration > 0)]
-    if state < 0.2 * parts.peak_bytes or not len(duration):
-        return None
-    moving_s, step_s = 2 * state / HOST_BYTES_PER_S, float(np.median(duration)) / 1e6
-    if moving_s > 0.5 * step_s:
-        return None
-    share = share_text(moving_s / step_s)
-    return Remedy(
-        "keep the optimizer's state in host memory",
-        f"The state takes {size_text(state)} of the device and is needed once a step.",
-        state,
-        f"about {share} of the step time to move it, and as much host memory",
     )
 
 
@@ -191,8 +188,11 @@ def kept_outputs(rank: RankEvidence, parts: PeakParts) -> Remedy | None:
 MEASURES: Final[tuple[Callable[[RankEvidence, PeakParts], Remedy | None], ...]] = (
     halved_batch,
     checkpointing,
+    mixed_precision,
     kept_gradients,
     smaller_state,
+    sharded_state,
+    fused_step,
     offloaded_state,
     smaller_evaluation,
     kept_outputs,

@@ -1,6 +1,6 @@
 """What would make a job need less memory of the host, as far as its own numbers show it.
 
-Workers, the batches that they keep ready, and pinned copies are what a DataLoader takes of the host.
+Workers, batches that they keep ready, and pinned copies are what a DataLoader takes of the host.
 Each measure frees what this job has there, and is left out where that is not known or not much.
 """
 

@@ -66,6 +66,7 @@ class RankEvidence:
         trials: what the newest recorded window says of other settings, the best first.
         window: what that window tells of the job's requests.
         layout: the newest memory map by pool and stream; None where nobody has looked.
+        world_size: how many ranks the run has.
     """
 
     rank: int
@@ -86,6 +87,7 @@ class RankEvidence:
     within_step: GrowthReport | None = None
     window: RecordedWindow | None = None
     layout: MemoryLayout | None = None
+    world_size: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -208,7 +208,7 @@ class GatheredEvidence:
         world_size, emulated = state["world_size"], state["emulated"]
 
         def with_rows() -> RunEvidence:
-            completed = tuple(complete() for complete in told)
+            completed = tuple(replace(complete(), world_size=world_size) for complete in told)
             return RunEvidence(run_id, now_ns, run_state, completed, world_size, emulated)
 
         return with_rows

@@ -10,6 +10,7 @@ from tests.support.made_ranks import GIB, MIB, made_rank, stretch
 from vramscope_analysis.diagnosis.advisor import advise
 from vramscope_analysis.diagnosis.finding import Remedy
 from vramscope_analysis.evidence.columns import UNKNOWN
+from vramscope_analysis.evidence.oom_report import OomReport
 
 COUNT = 60
 JOB: dict[str, Any] = {
@@ -93,20 +94,40 @@ def test_gradients_to_none_where_zeros_are_kept_and_bytes_only_if_they_are_at_th
     assert action not in advised({**kept, "category.gradients_kept_bytes": some})
 
 
-def test_a_smaller_state_where_it_is_large() -> None:
-    adam = {"category.optimizer_state_bytes": 8 * GIB, "step.peak_allocated_bytes": 16 * GIB}
-    assert advised(adam)["use an 8-bit optimizer"].predicted_bytes == 4 * GIB
-    sgd = {**adam, "category.optimizer_state_bytes": 4 * GIB}
-    assert "use an 8-bit optimizer" not in advised(sgd)
+AMP = "compute in bfloat16: torch.autocast"
 
 
-def test_the_state_goes_to_the_host_only_where_moving_it_is_short_against_a_step() -> None:
-    adam = {"category.optimizer_state_bytes": 8 * GIB, "step.peak_allocated_bytes": 16 * GIB}
-    action = "keep the optimizer's state in host memory"
-    assert action not in advised(adam)  # 0.86 s to move, a step takes 0.4 s
-    slow = advised({**adam, "step.duration_us": 4_000_000})
-    assert slow[action].predicted_bytes == 8 * GIB
-    assert slow[action].cost.startswith("about 21\u2009% of the step time")
+def ran_out(*activations: str, part: str = "backward", phase: str = "") -> dict[str, Any]:
+    """A job that ran out of memory once, with activations of these types."""
+    largest = tuple(
+        {"tensor": f"{dtype}[64, 1024]", "bytes": GIB, "category": "activations"}
+        for dtype in activations
+    )
+    return {"ooms": (OomReport(part=part, phase=phase, largest=largest),)}
+
+
+def test_half_precision_where_activations_are_known_to_be_float32() -> None:
+    high = {"step.peak_allocated_bytes": 24 * GIB}
+    remedy = advised(high, **ran_out("float32"))[AMP]
+    # 20 GiB of activations, of which half goes, less 2 GiB of copies of the weights.
+    assert remedy.predicted_bytes == 8 * GIB
+    assert remedy.cost
+    assert "autocast" in remedy.fix
+    mixed = advised(high, **ran_out("float32", "float32", "float32", "bfloat16"))[AMP]
+    assert mixed.predicted_bytes == 5.5 * GIB
+
+
+def test_half_precision_is_not_offered_where_it_is_on_or_the_type_is_not_known() -> None:
+    high = {"step.peak_allocated_bytes": 24 * GIB}
+    assert AMP not in advised(high)
+    assert AMP not in advised(high, **ran_out("bfloat16", "bfloat16", "float32"))
+    assert AMP not in advised(high, **ran_out())
+    evaluation = ran_out("float32", part="forward", phase="eval")
+    assert AMP not in advised(high, **evaluation)
+    in_optimizer = {**high, "step.peak_part": 3}
+    assert AMP not in advised(in_optimizer, **ran_out("float32"))
+    # The copies of the weights would be larger than what it halves.
+    assert AMP not in advised({"step.peak_allocated_bytes": 7 * GIB}, **ran_out("float32"))
 
 
 def test_a_smaller_evaluation_where_it_is_the_highest_moment() -> None:
