@@ -17,6 +17,7 @@ from vramscope_analysis.diagnosis.advisor import advise
 from vramscope_analysis.diagnosis.finding import Finding, Remedy
 from vramscope_analysis.diagnosis.head_room import allocator_limit, needed
 from vramscope_analysis.diagnosis.settings_advice import read_settings, settings_remedies
+from vramscope_analysis.diagnosis.trial_steps import trial_steps
 from vramscope_analysis.diagnosis.words import count_text, fitting, share_text, size_text
 from vramscope_analysis.evidence.columns import Numbers, Rows
 from vramscope_analysis.evidence.run_evidence import RankEvidence
@@ -43,7 +44,8 @@ class Window:
     Args:
         rows: the steps.
         number: of each.
-        flushes: times that the whole cache was given back for a request.
+        flushes: times that the whole cache was given back for a request; none in steps that try
+            kernels for a new shape.
         taken, given: calls that took memory from the device, and that gave some back.
         emptied: times that the cache was emptied otherwise.
         duration_us: of each step; NaN is not known.
@@ -81,7 +83,7 @@ def window_of(rank: RankEvidence) -> Window | None:
     return Window(
         rows=rows.after(1),
         number=rows.number[1:],
-        flushes=flushes,
+        flushes=np.where(trial_steps(rows)[1:], 0, flushes),
         taken=_happened(rows, "num_device_alloc"),
         given=_happened(rows, "num_device_free"),
         emptied=np.maximum(_happened(rows, "num_sync_all_streams") - flushes, 0),

@@ -18,6 +18,7 @@ _JOBS: Final = (
     vision.unfrozen,
     vision.memory_bank,
     vision.compiled,
+    vision.autotuned,
     sequences.any_length,
     sequences.curriculum,
     sequences.checkpointed,

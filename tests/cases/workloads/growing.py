@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from tests.cases.workloads import vision
 from tests.cases.workloads.loop import DEVICE, learn, rand
 
 
@@ -168,6 +169,7 @@ GROWING: Final[Mapping[str, Growing]] = {
         Growing(stopped_leak, 512, 700, ends=False),
         Growing(filling_cache, 512, 700, ends=False),
         Growing(cycles, 512, 700, ends=False),
+        Growing(vision.autotuned_tight, 2048, 1000, ends=False),
     )
 }
 """By name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import random
@@ -14,6 +15,8 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.data import DataLoader, TensorDataset
 
 from tests.cases.workloads.loop import DEVICE, learn, rand
+
+MIB = 1 << 20
 
 
 def convolutions(*channels: int) -> nn.Sequential:
@@ -164,3 +167,36 @@ def compiled(steps: int) -> None:
     for step in range(steps):
         x: Tensor = rand(24 if step % 40 == 39 else 32, 128)
         learn(optimizer, run(x).square().mean())
+
+
+def autotuned(steps: int) -> None:
+    """Kernels are chosen by trial for each new image size: large workspaces, for one step.
+
+    So do cuDNN's benchmark mode, which empties the cache afterwards, and Triton's autotuner, whose
+    buffer of 256 MB flushes the cache of the device.
+    """
+    _tuned(steps, range(8 * MIB, 384 * MIB))
+
+
+def autotuned_tight(steps: int) -> None:
+    """Kernels are chosen by trial, and left out where their workspaces do not fit."""
+    _tuned(steps, range(8 * MIB, 3072 * MIB))
+
+
+def _tuned(steps: int, workspace_bytes: range) -> None:
+    rng = random.Random(6)
+    body = convolutions(3, 16, 32)
+    optimizer = torch.optim.AdamW(body.parameters())
+    tried: set[int] = set()
+    size = 32
+    for step in range(steps):
+        if step % 12 == 0:
+            size = rng.choice(range(32, 96, 2))
+        if size not in tried:
+            tried.add(size)
+            for _ in range(12):
+                with contextlib.suppress(torch.cuda.OutOfMemoryError):
+                    torch.empty(rng.choice(workspace_bytes), dtype=torch.uint8, device=DEVICE)
+            torch.empty(256_000_000, dtype=torch.uint8, device=DEVICE)
+            torch.cuda.empty_cache()
+        learn(optimizer, body(rand(4, 3, size, size)).square().mean())
