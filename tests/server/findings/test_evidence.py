@@ -69,6 +69,7 @@ def send(evidence: GatheredEvidence, *seconds: int, rank: int = 0, run_id: str =
 def ranks(evidence: GatheredEvidence, registry: Registry) -> tuple[RankEvidence, ...]:
     run = evidence.run_evidence("run-a", registry.state, 7)()
     assert (run.now_ns, run.world_size, run.emulated) == (7, 3, True)
+    assert {rank.world_size for rank in run.ranks} <= {3}
     return run.ranks
 
 
