@@ -1,9 +1,13 @@
 """Times what it costs to find out what grows: looks, searches, and the recording beside them.
 
-python benchmarks/bench_growth.py [--step-ms 25] [--objects 200000]
+python benchmarks/bench_growth.py [--step-ms 10 20 50] [--objects 200000]
 
 A job that keeps one tensor a step is asked again and again, on the GPU if there is one, else on an
-emulated device. Its steps are compared with those between the questions.
+emulated device. Its steps are compared with those before a question and those after it.
+
+Costs are CPU time of the training thread: on a busy machine the other time is that of everybody.
+What the job itself takes longer while stacks are recorded is told apart from what is done at step
+ends: on an emulated device it is the emulation that takes them.
 """
 
 from __future__ import annotations
@@ -14,13 +18,15 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from vramscope.collectors.self_cost import SelfCost
 from vramscope.devices.caching_allocator import initialised_cuda, read_snapshot
-from vramscope.growth.growth_watch import GrowthWatch, LookedAt
+from vramscope.growth.growth_watch import GrowthWatch
+from vramscope.growth.looks import LookedAt
 from vramscope.growth.recording import StackRecording
 from vramscope.history.history import History
 from vramscope.history.pytorch_history import PytorchHistory
@@ -28,8 +34,25 @@ from vramscope.history.snapshot_folder import SnapshotFolder
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt
 
 QUESTIONS = 4
-BETWEEN = 30
-"""Steps between two questions."""
+BESIDE = 30
+"""Steps before and after each question."""
+
+
+@dataclass
+class Asked:
+    """What one question has cost, in ms."""
+
+    receipt: Receipt
+    window: float
+    """From its begin to the end of its last step."""
+    held: list[float]
+    """CPU time at its begin and at each step end."""
+    steps: list[float]
+    """CPU time of each step."""
+    recorded: int
+    """How many of them were recorded."""
+    worded: float
+    """CPU time of putting the answer into words, on the agent's thread."""
 
 
 class Cuda:
@@ -78,32 +101,77 @@ class Job:
         time.sleep(max(0.0, self.step_ms / 1e3 - (time.perf_counter() - start)))
 
 
-def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    start = clock()
+def timed(work: Callable[[], object]) -> float:
+    """CPU time of this thread, in ms."""
+    start = time.thread_time()
     work()
-    return (clock() - start) * 1e3
+    return (time.thread_time() - start) * 1e3
 
 
-def ask(job: Job, device: LookedAt, history: History) -> tuple[Receipt, list[float], list[float]]:
-    """One question; its receipt, the time of each step, and the CPU time spent at each boundary."""
-    watch = GrowthWatch(
-        device, StackRecording(history), ExplainGrowthParams(), "bench", lambda spent_ns: None
-    )
-    steps: list[float] = []
+def ask(job: Job, device: LookedAt, history: History) -> Asked:
+    """Ask once what grows, and let the job go on until it is answered."""
+    start = time.perf_counter()
+    watch: Any = None
     held: list[float] = []
+    steps: list[float] = []
+    recorded = 0
+
+    def begin() -> None:
+        nonlocal watch
+        recording = StackRecording(history)
+        watch = GrowthWatch(device, recording, ExplainGrowthParams(), "bench", lambda _: None)
+
+    held.append(timed(begin))
     while True:
         job.kept[:-2000] = []
+        recorded += history.window is not None
         steps.append(timed(job.step))
-        # CPU time: on a busy machine the other is that of everybody.
-        held.append(timed(lambda: watch.poll(len(steps)), time.thread_time))
+        held.append(timed(lambda: watch.poll(len(steps))))
+        window = (time.perf_counter() - start) * 1e3
+        begun = time.thread_time()
         receipt = watch.poll_on_agent_thread()
         if receipt is not None:
-            return receipt, steps, held
+            worded = (time.thread_time() - begun) * 1e3
+            return Asked(receipt, window, held, steps, recorded, worded)
+
+
+def beside(job: Job) -> list[float]:
+    """CPU time of steps while nothing is asked."""
+    return [timed(job.step) for _ in range(BESIDE)]
+
+
+def measure(job: Job, device: Any, history: History) -> None:
+    """Ask some questions, and print what they cost."""
+    before: list[float] = []
+    after: list[float] = []
+    held = window = 0.0
+    for number in range(QUESTIONS):
+        before += beside(job)
+        asked = ask(job, device, history)
+        after += beside(job)
+        assert asked.receipt.state == "done", asked.receipt.message
+        assert history.window is None
+        held += sum(asked.held)
+        window += asked.window
+        holders = [group["holders"][0]["chain"][:2] for group in asked.receipt.result["groups"]]
+        print(
+            f"  question {number}: {len(asked.steps):3} steps, {asked.recorded:2} of them recorded,"
+            f" {asked.window / 1e3:5.2f} s; at boundaries {sum(asked.held):5.1f} ms ="
+            f" {sum(asked.held) / asked.window:.2%} (longest {max(asked.held):4.1f} ms);"
+            f" in words {asked.worded:4.1f} ms; CPU of a recorded step"
+            f" {statistics.median(asked.steps[: asked.recorded]):5.2f} ms; {holders}"
+        )
+    ratio = statistics.median(after) / statistics.median(before)
+    print(
+        f"steps of {job.step_ms:g} ms: {held / window:.2%} of the windows; CPU of a step"
+        f" {statistics.median(before):.2f} ms before, {statistics.median(after):.2f} ms after:"
+        f" {ratio:.3f}"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--step-ms", type=float, default=25.0)
+    parser.add_argument("--step-ms", type=float, nargs="+", default=[10.0, 20.0, 50.0])
     parser.add_argument("--objects", type=int, default=200_000)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -115,24 +183,15 @@ def main() -> None:
 
         emulation = start_emulation(8 << 30)
     device: Any = Cuda() if emulation is None else emulation.device
-    job = Job("cuda" if is_cuda else "cpu", options.step_ms)
     folder = SnapshotFolder(tempfile.mkdtemp(), "bench", 1 << 20)
     pytorch = PytorchHistory(emulated=emulation is not None)
     history = History(pytorch, device, folder, lambda shipment: None, SelfCost(lambda: 0))
-    for _ in range(10):
-        job.step()
     print(f"{len(gc.get_objects()):,} objects; {'cuda' if is_cuda else 'emulated'}")
-    for number in range(QUESTIONS):
-        alone = [timed(job.step) for _ in range(BETWEEN)]
-        receipt, steps, held = ask(job, device, history)
-        assert receipt.state == "done", receipt.message
-        holders = [group["holders"][0]["chain"][:2] for group in receipt.result["groups"]]
-        window_ms = sum(steps) + sum(held)
-        print(
-            f"question {number}: {len(steps):3} steps, {window_ms / 1e3:5.2f} s; at boundaries "
-            f"{sum(held):6.1f} ms = {sum(held) / window_ms:.2%} (longest {max(held):5.1f} ms); "
-            f"step {statistics.median(alone):6.2f} -> {statistics.median(steps):6.2f} ms; {holders}"
-        )
+    for step_ms in options.step_ms:
+        job = Job("cuda" if is_cuda else "cpu", step_ms)
+        for _ in range(10):
+            job.step()
+        measure(job, device, history)
     if emulation is not None:
         emulation.stop()
     assert len(objects) == options.objects

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.history_rig import HistoryRig
-from vramscope.growth import growth_watch, pace
+from vramscope.growth import pace
 from vramscope.growth.growth_watch import GrowthWatch
 from vramscope.growth.optimizers_in_use import OptimizersInUse
 from vramscope.growth.recording import StackRecording
@@ -118,9 +118,7 @@ class GrowthRig:
 
 def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let looks and searches come at the first step that they may come at."""
-    monkeypatch.setattr(growth_watch, "MOST_WAIT_NS", 0)
-    monkeypatch.setattr(growth_watch, "MOST_WAIT_BY_NAME_NS", 0)
-    monkeypatch.setattr(pace, "PROMPT_NS", 10**12)
+    monkeypatch.setattr(pace, "SHARE", 10**9)
 
 
 def _until(is_over: Callable[[], bool], most: int = 400) -> Any:

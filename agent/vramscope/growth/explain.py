@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 
 from vramscope.commands.call import Call, Handler, Ongoing
@@ -31,15 +32,21 @@ def growth_handlers(
         optimizers: knows who steps.
     """
     running: list[GrowthWatch | HostWatch | RampWatch] = []
+    paced: list[GrowthWatch | HostWatch] = []
 
     def explain_growth(call: Call) -> Ongoing:
         if any(watch.is_on for watch in running):
             raise VramscopeError(CONFLICT, "what grows is being looked at already")
+        now_ns = time.perf_counter_ns()
+        owed_s = max((watch.owed_ns(now_ns) / 1e9 for watch in paced), default=0.0)
+        if owed_s:
+            why = "the last answer has cost the job more than its share"
+            raise VramscopeError(CONFLICT, f"{why}: ask again in {owed_s:.1f} s")
         if "torch" not in sys.modules:
             raise VramscopeError(CONFLICT, "this process has not imported torch yet")
         if call.params.host:
             host_watch = HostWatch(device.storage, call.params, call.step, add_cost_ns)
-            running[:] = [host_watch]
+            running[:] = paced[:] = [host_watch]
             return host_watch
         if device.memory_stats() is None:
             raise VramscopeError(CONFLICT, "this process has not used the device yet")
@@ -52,7 +59,7 @@ def growth_handlers(
             raise VramscopeError(CONFLICT, why_not)
         recording = StackRecording(history)
         watch = GrowthWatch(device, recording, call.params, call.id, add_cost_ns, optimizers.in_use)
-        running[:] = [watch]
+        running[:] = paced[:] = [watch]
         return watch
 
     return {"explain_growth": explain_growth}

@@ -11,7 +11,7 @@ from vramscope.growth.groups import Group
 from vramscope.growth.host_tensors import HostTensors, host_tensors
 from vramscope.growth.idle_tensors import IdleGroup, IdleTensors
 from vramscope.growth.samples import sample_addresses
-from vramscope.holders.graph_holders import Graphs, graph_holders
+from vramscope.holders.graph_holders import LIMIT_S, Graphs, graph_holders
 from vramscope.holders.holder import HolderFound
 from vramscope.holders.live_tensors import (
     TensorClasses,
@@ -74,6 +74,8 @@ class GroupHolders:
         self.idle: list[IdleGroup] = []
         """Live tensors that no step works with, where those on the host were not asked for."""
         self.notes: list[str] = []
+        self.ran_out = False
+        """Whether it was ended by the time that it was given."""
         self.saw_all = False
         """Whether all of Python was looked through for what no name leads to."""
         self.objects = 0
@@ -103,19 +105,20 @@ class GroupHolders:
                 reach.search(lambda value: self._sees(value, wanted))
                 held = [self._held(reach, each) for each in samples]
                 self._take_gradients(reach, held)
-                self.graphs = graph_holders(
-                    reach, self._numbers(reach, self._with_graph), self._birth_of
-                )
+                with_graph = self._numbers(reach, self._with_graph)
+                limit_s = min(LIMIT_S, self._box.left_s)
+                self.graphs = graph_holders(reach, with_graph, self._birth_of, limit_s)
                 if host is not None:
                     elsewhere = self._numbers(reach, self._elsewhere)
                     self.host = host_tensors(reach, elsewhere, host)
                 else:
-                    idle = IdleTensors(reach, self._storage, self._births)
+                    idle = IdleTensors(reach, self._storage, self._births, self._box)
                     self.idle = idle.find(self._numbers(reach, self._plain), optimizers)
                 if upwards and any(each.missing for each in held):
                     self._look_upwards(reach, held)
                 return held
         finally:
+            self.ran_out = self._box.is_over
             self.objects = len(reach.objects)
             if not reach.is_complete:
                 self.notes.append(f"the search for holders ended after {self.objects:,} objects")

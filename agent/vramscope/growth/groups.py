@@ -60,7 +60,7 @@ def growing_groups(blocks: LiveBlocks, looks: Sequence[int]) -> list[Group]:
     real = [
         group
         for source, group in found.items()
-        if _grown_bytes(sizes[source], more) >= LEAST_GROWN * group.bytes
+        if group.count and _grown_bytes(sizes[source], more) >= LEAST_GROWN * group.bytes
     ]
     return sorted(real, key=lambda group: -rise(group.bytes_at_looks))
 

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from vramscope.devices.caching_allocator import current_bytes
+from vramscope.devices.caching_allocator import counter_bytes, current_bytes
 from vramscope.growth.group_holders import GroupHolders, Held, name_missing
-from vramscope.growth.groups import Group, rise
+from vramscope.growth.groups import Group
 from vramscope.growth.idle_tensors import IdleGroup
-from vramscope.growth.looks import Looks
+from vramscope.growth.looks import LookedAt, Looks, collected_objects
 from vramscope.growth.pace import LookPace
 from vramscope.growth.recording import StackRecording
-from vramscope.growth.report import garbage_report, group_report, growth_report, idle_report
+from vramscope.growth.report import (
+    garbage_report,
+    group_report,
+    growth_report,
+    growth_words,
+    idle_report,
+)
+from vramscope.growth.search_plan import SearchPlan
 from vramscope.growth.shared_storages import SharedStorages
+from vramscope.growth.waiting_blocks import WaitingBlocks
 from vramscope.history.no_collection import no_collection
 from vramscope.holders.storing_line import find_storing_lines
-from vramscope.size_text import size_text
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt
 
 MAX_GROUPS: Final = 12
-BY_NAME_NS: Final = 16_000_000
-"""What a search by the names of the job is expected to take."""
-MOST_WAIT_BY_NAME_NS: Final = 1_500_000_000
-UPWARDS_NS: Final = 100_000_000
-"""What a search through all objects of the process is expected to take."""
-MOST_WAIT_NS: Final = 5_000_000_000
-"""How long such a search waits until it is within the budget."""
-
-
-class LookedAt(Protocol):
-    """What is asked of the device."""
-
-    def memory_stats(self) -> Mapping[str, Any] | None:
-        """Counters; ``None`` if not up."""
-        ...
-
-    def segments(self) -> list[dict[str, Any]]:
-        """Segments with their blocks."""
-        ...
-
-    def storage(self, tensor: Any) -> tuple[int, int] | None:
-        """Address and bytes of a tensor's storage."""
-        ...
+WAITING_EVERY: Final = 4
+"""While a search waits, memory is looked at no more often: asking costs something, too."""
 
 
 class GrowthWatch:
@@ -75,65 +60,104 @@ class GrowthWatch:
         self._optimizers = optimizers
         self.is_on = True
         """Whether it goes on."""
+        self._issued_by = issued_by
+        self._plan = SearchPlan(round(params.max_ms * 1e6))
         self._first_search: GroupHolders | None = None
-        self._by_name_ns = 0
-        """What the first search took: one upwards begins as that one did."""
-        self._since_ns: int | None = None
-        """Since when there is something to search for, which waits for the budget."""
         self._found: tuple[list[Group], list[Held]] | None = None
         self._idle: list[IdleGroup] = []
         self._notes: list[str] = []
         self._shared = SharedStorages()
-        self._shared.install()
-        recording.start(issued_by)
+        self._waiting = WaitingBlocks()
         max_steps = max(params.max_steps, params.every * (params.looks + 1))
         self._pace = LookPace(params.every, max_steps, time.perf_counter_ns())
-        is_begun = False
-        try:
-            with no_collection():
-                self._looks = Looks(device.segments(), params.looks)
-            is_begun = True
-        finally:
-            if not is_begun:  # nobody would ever end it
-                self._stop()
+        start_ns = time.thread_time_ns()
+        self._shared.install()
+        self._looks = self._begin(falls=0)
+        self._spent(time.thread_time_ns() - start_ns)
 
     @property
     def progress(self) -> str:
         """How far it is."""
         return f"{self._looks.blocks.looks} looks in {self._pace.steps} steps"
 
+    def owed_ns(self, now_ns: int) -> int:
+        """For how long the job must be left alone, so that all of it was within the share.
+
+        Args:
+            now_ns: the time (``time.perf_counter_ns``).
+        """
+        return self._pace.owed_ns(now_ns)
+
     def poll(self, step: int) -> Receipt | None:
         """A step has ended."""
         if self._found is None:
+            start_ns = time.thread_time_ns()
             # What is made here would have Python collect just what is to be seen.
             with no_collection():
-                self._step_ended(step)
+                self._step_ended(step, time.perf_counter_ns())
+            self._spent(time.thread_time_ns() - start_ns)
         return None
 
-    def _step_ended(self, step: int) -> None:
+    def _begin(self, falls: int) -> Looks:
+        """Record, and see what there is already."""
+        self._recording.start(self._issued_by, self._allocations())
+        is_begun = False
+        try:
+            with no_collection():
+                looks = Looks(self._device.segments(), self._params.looks, falls)
+            is_begun = True
+        finally:
+            if not is_begun:  # nobody would ever end it
+                self._stop()
+        return looks
+
+    @property
+    def _is_last(self) -> bool:
+        """Whether there will be no further look."""
+        is_over = self._pace.is_over and self._looks.blocks.looks > 0
+        return is_over or self._looks.are_full
+
+    def _has_fallen(self) -> bool:
+        collected = collected_objects()
+        if not self._looks.may_have_fallen(collected):
+            return False
+        return self._looks.saw(self._allocated_bytes(), collected)
+
+    def _begin_anew(self) -> None:
+        """What was looked at is gone, and what was to be searched for."""
+        self._first_search = None
+        self._plan.forget()
+        self._pace.begin_anew()
+        if not self._recording.is_on:
+            self._looks = self._begin(self._looks.falls)
+
+    def _step_ended(self, step: int, now_ns: int) -> None:
+        self._pace.step_ended()
         ended = self._recording.why_ended
         if ended:
             self._notes.append(f"the recording ended early: {ended}")
-            self._search(upwards=False)
+            self._search(step, self._plan.limit_ns(0, may_wait=False), is_last=True)
             return
-        now_ns = time.perf_counter_ns()
-        allocated_bytes = current_bytes(self._device.memory_stats(), "allocated_bytes")
-        if self._looks.saw(allocated_bytes, _collected()):
-            # What was to be searched for is gone.
-            self._first_search = self._since_ns = None
-            self._pace.begin_anew()
-        if self._pace.step_ended(allocated_bytes, now_ns):
-            self._look(step, allocated_bytes)
-            if self._since_ns is None and self._looks.show_growth():
-                self._since_ns = now_ns
-        if self._may_search(now_ns):
-            if self._first_search is not None and self._looks.steps[-1:] != [step]:
-                more_bytes = allocated_bytes - self._looks.live_bytes[-1]
-                if more_bytes < 0 and not self._pace.is_over:
-                    return  # another point of a cycle: this look could not be compared
-                if more_bytes > 0:
-                    self._look(step, allocated_bytes)
-            self._search(upwards=self._first_search is not None)
+        may_pass = self._plan.is_wanted and not self._limit_ns(now_ns)
+        if may_pass and self._pace.steps % WAITING_EVERY:
+            return
+        if not self._is_last:
+            if self._has_fallen():
+                self._begin_anew()
+            if not self._plan.is_wanted and self._pace.may_look(now_ns):
+                self._look_if_wanted(step)
+        if self._plan.is_wanted or self._is_last:
+            # Stacks have told what they can, and cost something at each allocation.
+            self._end_recording()
+            limit_ns = self._limit_ns(now_ns)
+            if limit_ns:
+                self._search(step, limit_ns)
+
+    def _limit_ns(self, now_ns: int) -> int:
+        """How long to search now; 0 is not yet."""
+        # Of memory that falls now and then, what holds it must be seen before it falls again.
+        may_wait = not (self._plan.is_wanted and self._looks.falls)
+        return self._plan.limit_ns(self._pace.left_ns(now_ns), may_wait=may_wait)
 
     def poll_on_agent_thread(self) -> Receipt | None:
         """The receipt, once the looks are over: source files are read for it."""
@@ -145,7 +169,7 @@ class GrowthWatch:
         self.is_on = False
         complete = self._looks.count >= self._params.looks and not self._notes
         report = self._report(groups, held, complete=complete)
-        return Receipt("done", message=self._words(groups), result=report)
+        return Receipt("done", message=growth_words(groups, self.progress), result=report)
 
     def cancel(self, reason: str) -> Receipt:
         """Stop looking, and tell what was seen, without the holders: any thread."""
@@ -157,39 +181,46 @@ class GrowthWatch:
         report = self._report([], [], complete=False)
         return Receipt("failed", message=f"{reason}; {self.progress}", result=report)
 
-    def _look(self, step: int, allocated_bytes: int) -> None:
-        start_ns = time.perf_counter_ns()
-        self._looks.take(self._device.segments(), step, allocated_bytes, _collected())
-        took_ns = time.perf_counter_ns() - start_ns
-        self._pace.looked(allocated_bytes, took_ns)
-        self._add_cost_ns(took_ns)
+    def _look_if_wanted(self, step: int) -> None:
+        stats = self._device.memory_stats()
+        allocated_bytes = current_bytes(stats, "allocated_bytes")
+        has_risen = self._pace.has_risen(allocated_bytes)
+        waits = self._waiting.are_more(stats)
+        if not has_risen and not waits:
+            return
+        start_ns = time.thread_time_ns()
+        segments = self._device.segments()
+        if waits:
+            self._waiting.take(segments)
+        if has_risen:
+            self._looks.take(segments, step, allocated_bytes, collected_objects())
+            self._plan.is_wanted = self._looks.show_growth()
+            self._pace.looked(allocated_bytes, time.thread_time_ns() - start_ns)
 
-    def _may_search(self, now_ns: int) -> bool:
-        """Whether to search now: when it is within the budget, or has waited for long."""
-        is_last = self._pace.is_over or self._looks.are_full
-        if self._since_ns is None:
-            return is_last
-        if self._first_search is None:
-            expected_ns, most_ns = BY_NAME_NS, MOST_WAIT_BY_NAME_NS
-        else:
-            expected_ns, most_ns = max(UPWARDS_NS, self._by_name_ns), MOST_WAIT_NS
-        # Of memory that falls now and then, what holds it must be seen before it falls again.
-        has_waited = now_ns - self._since_ns >= most_ns or self._looks.falls > 0
-        return has_waited or is_last or self._pace.may_take(expected_ns, now_ns)
+    def _end_recording(self) -> None:
+        if self._recording.is_on:
+            self._pace.spent_ns += self._recording.cost_ns(self._allocations())
+            self._recording.stop()
 
-    def _search(self, *, upwards: bool) -> None:
+    def _search(self, step: int, limit_ns: int, *, is_last: bool = False) -> None:
         """Look for holders: by name first, which mostly explains all that grows."""
-        start_ns = time.perf_counter_ns()
+        start_ns = time.thread_time_ns()
+        is_upwards = self._plan.is_upwards
+        if self._looks.steps[-1:] != [step]:
+            self._looks.blocks.drop_gone(self._device.segments())
         groups = self._looks.groups()[:MAX_GROUPS]
-        search = GroupHolders(self._device.storage, self._looks.births(), self._limit_s)
-        held = search.find(groups, self._optimizers(), upwards=upwards)
-        took_ns = time.perf_counter_ns() - start_ns
-        self._pace.spent_ns += took_ns
-        self._add_cost_ns(took_ns)
-        is_last = upwards or self._recording.why_ended != ""
-        if not is_last and any(each.missing for each in held):
-            self._first_search, self._by_name_ns = search, took_ns
-            self._since_ns = time.perf_counter_ns()
+        if self._plan.is_wanted and not groups and not self._is_last and not is_last:
+            self._looks.falls += 1  # and has risen again meanwhile
+            self._begin_anew()
+            return
+        search = GroupHolders(self._device.storage, self._looks.births(), limit_ns / 1e9)
+        held = search.find(groups, self._optimizers(), upwards=is_upwards)
+        took_ns = time.thread_time_ns() - start_ns
+        is_left = any(each.missing for each in held)
+        is_over = self._plan.searched(took_ns, limit_ns, ran_out=search.ran_out, is_left=is_left)
+        if not is_over and not is_last:
+            if self._plan.is_upwards and not is_upwards:
+                self._first_search = search
             return
         before = self._first_search
         graphs = [] if before is None else search.graphs.grown_since(before.graphs)
@@ -201,19 +232,20 @@ class GrowthWatch:
         # The agent's own thread puts it into words.
         self._found = (groups, held)
 
-    @property
-    def _limit_s(self) -> float:
-        return self._params.max_ms / 1e3
+    def _spent(self, took_ns: int) -> None:
+        self._pace.spent_ns += took_ns
+        self._add_cost_ns(took_ns)
+
+    def _allocated_bytes(self) -> int:
+        return current_bytes(self._device.memory_stats(), "allocated_bytes")
+
+    def _allocations(self) -> int:
+        """How many there have been."""
+        return counter_bytes(self._device.memory_stats(), "allocation", "allocated")
 
     def _stop(self) -> None:
         self._shared.remove()
         self._recording.stop()
-
-    def _words(self, groups: Sequence[Group]) -> str:
-        if not groups:
-            return f"Nothing grows: {self.progress}."
-        grown_bytes = sum(rise(group.bytes_at_looks) for group in groups)
-        return f"{size_text(grown_bytes)} more from {len(groups)} places: {self.progress}."
 
     def _report(
         self, groups: Sequence[Group], held: Sequence[Held], *, complete: bool
@@ -235,9 +267,5 @@ class GrowthWatch:
             held=[idle_report(each) for each in self._idle],
             notes=[*([note] if note else []), *self._notes],
             complete=complete,
+            waiting=self._waiting.groups,
         )
-
-
-def _collected() -> int:
-    """Objects that Python's collector has freed so far."""
-    return sum(int(age["collected"]) for age in gc.get_stats())

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from vramscope.growth.group_holders import GroupHolders
 from vramscope.growth.host_tensors import HostGroup, HostTensors, grown_graphs
+from vramscope.growth.pace import LookPace
 from vramscope.growth.report import growth_report, host_report
 from vramscope.history.no_collection import no_collection
 from vramscope.holders.storing_line import find_storing_lines
@@ -40,10 +41,9 @@ class HostWatch:
         self._add_cost_ns = add_cost_ns
         self.is_on = True
         """Whether it goes on."""
-        self._spent_ns = 0
         self._steps = [step]
-        self._done = 0
         self._wanted = max(LEAST_STEPS, params.every * params.looks)
+        self._pace = LookPace(self._wanted, self._wanted, time.perf_counter_ns())
         self._found: list[HostGroup] | None = None
         self._notes: list[str] = []
         self._first = self._search(HostTensors())
@@ -51,12 +51,22 @@ class HostWatch:
     @property
     def progress(self) -> str:
         """How far it is."""
-        return f"{self._done} of {self._wanted} steps"
+        return f"{min(self._pace.steps, self._wanted)} of {self._wanted} steps"
+
+    def owed_ns(self, now_ns: int) -> int:
+        """For how long the job must be left alone, so that all of it was within the share.
+
+        Args:
+            now_ns: the time (``time.perf_counter_ns``).
+        """
+        return self._pace.owed_ns(now_ns)
 
     def poll(self, step: int) -> Receipt | None:
         """A step has ended."""
-        self._done += 1
-        if self._found is None and self._done >= self._wanted:
+        self._pace.step_ended()
+        # The second search takes about as long as the first one.
+        is_time = self._pace.left_ns(time.perf_counter_ns()) >= self._pace.spent_ns
+        if self._found is None and self._pace.is_over and is_time:
             self._steps.append(step)
             last = self._search(self._first.host)
             self._found = last.host.grown_since(self._first.host)
@@ -82,13 +92,13 @@ class HostWatch:
         return Receipt("failed", message=f"{reason}; {self.progress}", result=self._report())
 
     def _search(self, before: HostTensors) -> GroupHolders:
-        start_ns = time.perf_counter_ns()
+        start_ns = time.thread_time_ns()
         search = GroupHolders(self._storage, {}, self._params.max_ms / 1e3)
         with no_collection():
             search.find([], upwards=False, host=before)
         self._notes += search.notes
-        took_ns = time.perf_counter_ns() - start_ns
-        self._spent_ns += took_ns
+        took_ns = time.thread_time_ns() - start_ns
+        self._pace.spent_ns += took_ns
         self._add_cost_ns(took_ns)
         return search
 
@@ -97,8 +107,8 @@ class HostWatch:
             [],
             steps=self._steps,
             live_bytes=(),
-            spent_ns=self._spent_ns,
-            steps_watched=self._done,
+            spent_ns=self._pace.spent_ns,
+            steps_watched=self._pace.steps,
             garbage={},
             host_groups=[host_report(group) for group in self._found or ()],
             held=(),

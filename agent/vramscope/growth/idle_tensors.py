@@ -9,12 +9,15 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from vramscope.growth.optimizers_in_use import tensors_in_use
-from vramscope.holders.classes import class_of
+from vramscope.holders.classes import attributes_of, class_of
+from vramscope.holders.clusters import Way
 from vramscope.holders.holder import HolderFound
 from vramscope.holders.live_tensors import words_of
 from vramscope.holders.naming import name_way
 from vramscope.holders.reach import Reach
 from vramscope.holders.search import ways_within
+from vramscope.holders.step_names import container_words
+from vramscope.holders.time_box import TimeBox
 from vramscope.tensors.census import Storage
 from vramscope.tensors.module_paths import named_places, roots_of
 
@@ -46,17 +49,23 @@ class IdleTensors:
         reach: a search that is over.
         storage: finds a tensor's storage on the device.
         births: when the block at an address came: 0 and less is before the first look.
+        box: names are looked for no longer than it.
     """
 
-    def __init__(self, reach: Reach, storage: Storage, births: Mapping[int, int]) -> None:
+    def __init__(
+        self, reach: Reach, storage: Storage, births: Mapping[int, int], box: TimeBox
+    ) -> None:
         self._reach = reach
         self._storage = storage
         self._births = births
+        self._box = box
         torch: Any = sys.modules["torch"]
         self._module: Any = torch.nn.Module
         self._optimizer: Any = torch.optim.Optimizer
         self._category_of: dict[int, str] = {}
         """By the id of a tensor that belongs to something idle."""
+        self._of_container: dict[tuple[int, str], tuple[HolderFound, str]] = {}
+        """By the number of a container whose members all have its name."""
 
     def find(self, tensors: Iterable[int], optimizers: Iterable[Any]) -> list[IdleGroup]:
         """Groups by the name that holds them, the largest first.
@@ -103,6 +112,8 @@ class IdleTensors:
         members: dict[tuple[str, ...], list[tuple[int, Any]]] = {}
         holders: dict[tuple[str, ...], tuple[HolderFound, str]] = {}
         for size_bytes, tensor, number in tensors:
+            if self._box.is_over:
+                break
             holder, category = self._holder(number, tensor)
             # It was made once and kept: the statement that sets it counts, too.
             holder.targets = [structs.replace(each, is_single=True) for each in holder.targets]
@@ -123,6 +134,21 @@ class IdleTensors:
         """The name of the outermost module or optimizer around it, else that of its container."""
         category = self._category_of.get(id(tensor), "")
         ways = ways_within(self._reach, number)
+        key = (ways[0].path[-2] if len(ways) == 1 < len(ways[0].path) else -1, category)
+        known = self._of_container.get(key)
+        if known is None:
+            known = self._name(ways, category)
+            if key[0] >= 0 and self._has_one_name(ways[0]):
+                self._of_container[key] = known
+        return known
+
+    def _has_one_name(self, way: Way) -> bool:
+        """Whether the container of a tensor is called by its size, whichever member it is."""
+        *above, container = (self._reach.objects[number] for number in way.path[-3:-1])
+        is_of_attributes = bool(above) and attributes_of(above[0]) is container
+        return bool(container_words(container)) and not is_of_attributes
+
+    def _name(self, ways: Sequence[Way], category: str) -> tuple[HolderFound, str]:
         # A parameter is its module's rather than its optimizer's.
         owner = self._module if category else self._optimizer
         for way in ways:

@@ -17,6 +17,13 @@ Stack: TypeAlias = "tuple[SourceLine, ...]"
 """The innermost line first."""
 
 
+def stack_of(frames: Sequence[Mapping[str, Any]]) -> Stack:
+    """The lines of a block, as PyTorch lists them."""
+    return tuple(
+        SourceLine(frame["filename"], frame["line"], frame["name"]) for frame in frames[:MAX_FRAMES]
+    )
+
+
 class Source(Struct, frozen=True):
     """Where blocks come from.
 
@@ -83,6 +90,23 @@ class LiveBlocks:
         self.counts_at_looks.append(counts)
         self.sizes_at_looks.append(Counter(block.size_bytes for block in self.blocks.values()))
 
+    def drop_gone(self, segments: Iterable[Mapping[str, Any]]) -> None:
+        """Forget blocks of the last look that are there no more. Nothing is recorded any more."""
+        now = {
+            block["address"]: (block["size"], bool(block.get("frames")))
+            for segment in segments
+            for block in segment["blocks"]
+            if block["state"] != FREE_STATE
+        }
+        # PyTorch keeps the stacks of blocks for as long as they live; the emulation does not.
+        has_stacks = any(has_stack for _, has_stack in now.values())
+        self.blocks = {
+            address: block
+            for address, block in self.blocks.items()
+            if now.get(address)
+            == (block.size_bytes, has_stacks and bool(self.sources[block.source].stack))
+        }
+
     def _take(self, segments: Iterable[Mapping[str, Any]], look: int, *, is_old: bool) -> None:
         known = _Stacks(self._number)
         before = self.blocks
@@ -129,10 +153,6 @@ class _Stacks:
             ids = tuple(map(id, frames))
             number = self._by_frames.get(ids)
             if number is None:
-                stack = tuple(
-                    SourceLine(frame["filename"], frame["line"], frame["name"])
-                    for frame in frames[:MAX_FRAMES]
-                )
-                number = self._by_frames[ids] = self._number(Source(stack))
+                number = self._by_frames[ids] = self._number(Source(stack_of(frames)))
             self._by_list[id(frames)] = number
         return number

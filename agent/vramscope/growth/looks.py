@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from vramscope.growth.groups import Group, growing_groups, rise
 from vramscope.growth.live_blocks import LiveBlocks
@@ -18,22 +19,40 @@ _FALLEN: Final = 0.25
 """Part of what memory grew by whose loss begins the looks anew: a collection has freed it."""
 
 
+class LookedAt(Protocol):
+    """A device with counters, segments and tensors."""
+
+    def memory_stats(self) -> Mapping[str, Any] | None:
+        """Counters; ``None`` if not up."""
+        ...
+
+    def segments(self) -> list[dict[str, Any]]:
+        """Segments with their blocks."""
+        ...
+
+    def storage(self, tensor: Any) -> tuple[int, int] | None:
+        """Address and bytes of a tensor's storage."""
+        ...
+
+
 class Looks:
     """What was live at the ends of some steps.
 
     Args:
         before: the segments as they were when the recording began.
         wanted: how many step ends are to be compared.
+        falls: how often they were begun anew already.
     """
 
-    def __init__(self, before: Iterable[Mapping[str, Any]], wanted: int) -> None:
+    def __init__(self, before: Iterable[Mapping[str, Any]], wanted: int, falls: int = 0) -> None:
         self.blocks = LiveBlocks(before)
         self.steps: list[int] = []
         self.live_bytes: list[int] = []
-        self.falls = 0
+        self.falls = falls
         """How often they were begun anew."""
         self._wanted = wanted
         self._collected = 0
+        self._checked = 0
         self._first = 0
 
     @property
@@ -59,6 +78,15 @@ class Looks:
         self.steps.append(step)
         self.live_bytes.append(allocated_bytes)
 
+    def may_have_fallen(self, collected: int) -> bool:
+        """Whether Python's collector has freed something since a look, or since this was asked.
+
+        Args:
+            collected: objects that it has freed so far.
+        """
+        before, self._checked = self._checked, collected
+        return self.count > 0 and collected > max(before, self._collected)
+
     def saw(self, allocated_bytes: int, collected: int) -> bool:
         """The end of any step; whether memory fell so that all begins anew.
 
@@ -69,9 +97,8 @@ class Looks:
             allocated_bytes: what is allocated.
             collected: objects that Python's collector has freed so far.
         """
-        has_collected = collected > self._collected
         live = self.live_bytes[self._first :]
-        if not live or not has_collected:
+        if not live or collected <= self._collected:
             return False
         if allocated_bytes >= live[-1] - _FALLEN * max(1, live[-1] - live[0]):
             return False
@@ -101,3 +128,8 @@ class Looks:
     def births(self) -> dict[int, int]:
         """When the block at each address came: 0 and less is before the first compared look."""
         return {address: block.born - self._first for address, block in self.blocks.blocks.items()}
+
+
+def collected_objects() -> int:
+    """Objects that Python's collector has freed so far."""
+    return sum(int(age["collected"]) for age in gc.get_stats())

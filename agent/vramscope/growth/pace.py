@@ -1,19 +1,19 @@
-"""When to look at what grows, and when enough has been seen."""
+"""When to look at what grows, when to search for what holds it, and when enough has been seen."""
 
 from __future__ import annotations
 
 from typing import Final
 
 SHARE: Final = 0.02
-"""Part of the training thread's time that the looks may take, over the time of all of them."""
-PROMPT_NS: Final = 2_000_000
-"""What they may take before that."""
+"""Part of the time from its begin on that all of it may take: CPU time of the training thread."""
+PROMPT_NS: Final = 4_000_000
+"""What the looks may take before that: a search waits until they are within the share as well."""
 ANEW_NS: Final = 40_000_000
 """What they may take when they begin anew."""
 
 
 class LookPace:
-    """Decides at each step end whether to look.
+    """Decides at each step end whether there is time for a look, or for a search.
 
     A look is wanted when allocated memory has risen since the last one: growth may come with every
     step, or with every evaluation only.
@@ -29,30 +29,39 @@ class LookPace:
         self._max_steps = max_steps
         self._start_ns = now_ns
         self._last_step = 0
+        self._look_ns = 0
         self._allowed_ns = 0
         self._floor_bytes: int | None = None
         self.steps = 0
         """Steps so far."""
         self.spent_ns = 0
-        """What the looks have taken."""
+        """What all of it has taken up to the last step."""
 
     @property
     def is_over(self) -> bool:
         """Whether it has gone on for long enough."""
         return self.steps >= self._max_steps
 
-    def step_ended(self, allocated_bytes: int, now_ns: int) -> bool:
-        """A step has ended; whether to look now."""
+    def step_ended(self) -> None:
+        """A step has ended."""
         self.steps += 1
-        if self.steps - self._last_step < self._every or not self._may_spend(now_ns):
+
+    def may_look(self, now_ns: int) -> bool:
+        """Whether there is time for a look at the end of this step."""
+        if self.steps - self._last_step < self._every:
             return False
+        allowed_ns = PROMPT_NS + SHARE * (now_ns - self._start_ns)
+        return self.spent_ns + self._look_ns <= max(allowed_ns, self._allowed_ns)
+
+    def has_risen(self, allocated_bytes: int) -> bool:
+        """Whether there is more than at the last look."""
         return self._floor_bytes is None or allocated_bytes > self._floor_bytes
 
     def looked(self, allocated_bytes: int, took_ns: int) -> None:
-        """A look was taken at the end of this step."""
+        """A look was taken at the end of this step; the next one is expected to take as long."""
         self._last_step = self.steps
         self._floor_bytes = allocated_bytes
-        self.spent_ns += took_ns
+        self._look_ns = took_ns
 
     def begin_anew(self) -> None:
         """What was looked at is gone, and may go again soon: it must be seen before.
@@ -63,13 +72,14 @@ class LookPace:
         self._every = 1
         self._allowed_ns = self.spent_ns + ANEW_NS
 
-    def may_take(self, expected_ns: int, now_ns: int) -> bool:
-        """Whether something that takes so long would be within the share."""
-        allowed_ns = PROMPT_NS + SHARE * (now_ns - self._start_ns)
-        return self.spent_ns + expected_ns <= max(allowed_ns, self._allowed_ns)
+    def left_ns(self, now_ns: int) -> int:
+        """What a look and a search may take now, so that all of it is within the share."""
+        return int(SHARE * (now_ns - self._start_ns)) - self.spent_ns - self._look_ns
 
-    def _may_spend(self, now_ns: int) -> bool:
-        return self.may_take(0, now_ns)
+    def owed_ns(self, now_ns: int) -> int:
+        """How long to do nothing until all of it is within the share."""
+        late_ns = max(0, self.spent_ns - PROMPT_NS) / SHARE
+        return max(0, round(late_ns) - (now_ns - self._start_ns))
 
 
 def spread(looks: int, wanted: int) -> list[int]:

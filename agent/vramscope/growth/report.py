@@ -9,12 +9,14 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from vramscope.growth.group_holders import Held
-from vramscope.growth.groups import Group
+from vramscope.growth.groups import Group, rise
 from vramscope.growth.host_tensors import HostGroup
 from vramscope.growth.idle_tensors import IdleGroup
-from vramscope.growth.live_blocks import Source
+from vramscope.growth.live_blocks import Source, Stack
+from vramscope.growth.waiting_blocks import WaitingGroup
 from vramscope.holders.code_owner import Owner, owner_of
 from vramscope.holders.holder import holder_report
+from vramscope.size_text import size_text
 
 MAX_STACK: Final = 24
 _BACKWARD: Final = "_engine_run_backward"
@@ -23,10 +25,9 @@ _BACKWARD: Final = "_engine_run_backward"
 
 def group_report(group: Group, source: Source, held: Held) -> dict[str, Any]:
     """One group as JSON."""
-    stack = [line for line in source.stack if owner_of(line.file) is not Owner.OWN]
     in_backward = not source.stack or any(line.function == _BACKWARD for line in source.stack)
     return {
-        "stack": to_builtins(stack[:MAX_STACK]),
+        "stack": _stack(source.stack),
         "in_backward": in_backward,
         "bytes": group.bytes,
         "count": group.count,
@@ -36,6 +37,21 @@ def group_report(group: Group, source: Source, held: Held) -> dict[str, Any]:
         "holders": [holder_report(holder) for holder in held.holders],
         "garbage_bytes": _part(group.bytes, held),
     }
+
+
+def waiting_report(group: WaitingGroup) -> dict[str, Any]:
+    """Blocks of one source that wait for another stream as JSON."""
+    return {
+        "stack": _stack(group.stack),
+        "bytes": group.bytes,
+        "count": group.count,
+        "stream": group.stream,
+    }
+
+
+def _stack(stack: Stack) -> list[Any]:
+    lines = [line for line in stack if owner_of(line.file) is not Owner.OWN]
+    return [to_builtins(line) for line in lines[:MAX_STACK]]
 
 
 def garbage_report(groups: Sequence[Group], held: Sequence[Held]) -> dict[str, Any]:
@@ -90,6 +106,7 @@ def growth_report(
     held: Sequence[Mapping[str, Any]],
     notes: Sequence[str],
     complete: bool,
+    waiting: Sequence[WaitingGroup] = (),
 ) -> dict[str, Any]:
     """All of it as JSON."""
     return {
@@ -99,8 +116,17 @@ def growth_report(
         "groups": [dict(group) for group in groups],
         "host_groups": [dict(group) for group in host_groups],
         "held": [dict(group) for group in held],
+        "waiting": [waiting_report(group) for group in waiting],
         "garbage": dict(garbage),
         "added_us_per_step": spent_ns / 1e3 / max(1, steps_watched),
         "complete": complete,
         "notes": list(notes),
     }
+
+
+def growth_words(groups: Sequence[Group], progress: str) -> str:
+    """All of it in one sentence."""
+    if not groups:
+        return f"Nothing grows: {progress}."
+    grown_bytes = sum(rise(group.bytes_at_looks) for group in groups)
+    return f"{size_text(grown_bytes)} more from {len(groups)} places: {progress}."

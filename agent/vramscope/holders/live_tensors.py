@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from itertools import compress
 from typing import Any, Final
 
 from vramscope.holders.time_box import TimeBox
@@ -44,6 +45,13 @@ class TensorClasses:
             known = self._known[id(kind)] = (has, kind)
         return known[0]
 
+    def ids(self) -> set[int]:
+        """Ids of all such classes that there are; by id, as a class may refuse to be hashed."""
+        kinds = [self._tensor]
+        for kind in kinds:
+            kinds += type.__subclasses__(kind)
+        return {id(kind) for kind in kinds if self.has_storage(kind)}
+
 
 @contextmanager
 def looking() -> Generator[None]:
@@ -52,20 +60,10 @@ def looking() -> Generator[None]:
         yield
 
 
-def _plain_tensors(objects: list[Any], classes: TensorClasses) -> list[Any]:
+def _plain_tensors(objects: list[Any], ids: set[int], classes: TensorClasses) -> list[Any]:
     """By the classes first: there are few beside hundreds of thousands of objects."""
-    kinds = list(map(type, objects))
-    # By id: a class may refuse to be hashed. All of them live, since their objects do.
-    of_tensors = {
-        id(kind)
-        for kind in {id(kind): kind for kind in kinds}.values()
-        if classes.has_storage(kind)
-    }
-    return [
-        each
-        for each, kind in zip(objects, kinds, strict=True)
-        if id(kind) in of_tensors and classes.is_plain(each)
-    ]
+    are_tensors = map(ids.__contains__, map(id, map(type, objects)))
+    return [each for each in compress(objects, are_tensors) if classes.is_plain(each)]
 
 
 def tensor_words(tensor: Any) -> str:
@@ -95,6 +93,7 @@ def tensors_at(addresses: set[int], storage: Storage, box: TimeBox) -> dict[int,
         box: further objects are not looked at after it.
     """
     classes = TensorClasses()
+    ids = classes.ids()
     found: dict[int, Any] = {}
     for age in (0, 1, 2):
         objects = gc.get_objects(generation=age)
@@ -102,7 +101,7 @@ def tensors_at(addresses: set[int], storage: Storage, box: TimeBox) -> dict[int,
             for start in range(0, len(objects), _CHUNK):
                 if len(found) == len(addresses) or box.is_over:
                     return found
-                for tensor in _plain_tensors(objects[start : start + _CHUNK], classes):
+                for tensor in _plain_tensors(objects[start : start + _CHUNK], ids, classes):
                     place = storage(tensor)
                     if place is not None and place[0] in addresses:
                         found.setdefault(place[0], tensor)

@@ -72,6 +72,22 @@ class GrowthGroup:
 
 
 @dataclass(frozen=True)
+class WaitingGroup:
+    """Memory of one source that was free already, and waited for another stream.
+
+    Args:
+        stack: where it was allocated, the innermost line first.
+        bytes, count: what waited at one step end.
+        stream: whose it is: what it waits for is another one.
+    """
+
+    stack: tuple[Frame, ...] = ()
+    bytes: int = 0
+    count: int = 0
+    stream: int = 0
+
+
+@dataclass(frozen=True)
 class GrowthReport:
     """The answer to the question what grows.
 
@@ -86,6 +102,8 @@ class GrowthReport:
         complete: False when a budget or an error ended it early; ``notes`` say which.
         held: the largest live tensors that no step works with, by who holds them, whether they
             grow or not: no parameters, gradients or optimizer state that are in use.
+        waiting: what waited for another stream at the step end at which most did, by the lines
+            that allocated it, the largest first.
     """
 
     time_ns: int = 0
@@ -98,3 +116,4 @@ class GrowthReport:
     complete: bool = True
     notes: tuple[str, ...] = ()
     held: tuple[GrowthGroup, ...] = ()
+    waiting: tuple[WaitingGroup, ...] = ()

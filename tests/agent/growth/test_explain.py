@@ -78,3 +78,18 @@ def test_no_device_and_no_segments(rig: HistoryRig) -> None:
     with pytest.raises(VramscopeError, match="through Python code"):
         handler(device, rig)(call())
     assert rig.pytorch.calls == []
+
+
+@pytest.mark.parametrize("params", [{}, {"host": True}])
+def test_what_was_dear_is_not_asked_again_until_it_was_within_the_share(
+    rig: HistoryRig, monkeypatch: pytest.MonkeyPatch, params: dict[str, Any]
+) -> None:
+    explain = handler(FakeDevice(), rig)
+    watch: Any = explain(call(**params))
+    watch._pace.spent_ns += 100_000_000  # a search upwards
+    watch.cancel("the end")
+    with pytest.raises(VramscopeError, match=r"more than its share: ask again in \d+\.\d s"):
+        explain(call())
+    monkeypatch.setattr("vramscope.growth.pace.SHARE", 1e6)
+    second: Any = explain(call())
+    second.cancel("enough")

@@ -55,6 +55,14 @@ def test_a_search_that_was_stopped_says_so() -> None:
     late = search(limit_s=0.0)
     late.find([group_of(*kept)], upwards=True)
     assert any("ended" in note for note in late.notes)
+    assert late.ran_out
+
+
+def test_one_that_was_not_does_not() -> None:
+    kept = [torch.ones(5)]
+    whole = search()
+    whole.find([group_of(*kept)], upwards=False)
+    assert (whole.notes, whole.ran_out) == ([], False)
 
 
 def test_what_has_no_object_in_python() -> None:

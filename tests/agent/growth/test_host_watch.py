@@ -9,12 +9,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from vramscope.growth import pace  # noqa: E402
 from vramscope.growth.host_watch import LEAST_STEPS, HostWatch  # noqa: E402
 from vramscope_protocol.commands import ExplainGrowthParams, Receipt  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
 KIB = 1 << 10
+
+
+@pytest.fixture(autouse=True)
+def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "SHARE", 10**9)
 
 
 class Log:
@@ -87,3 +93,21 @@ def test_it_ends_when_it_is_told_to() -> None:
     assert receipt.message.endswith(f"1 of {max(LEAST_STEPS, 4)} steps")
     assert not receipt.result["complete"]
     assert not going.is_on
+
+
+def test_the_second_search_waits_until_both_are_within_the_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    going = watch()
+    left_ns = -1
+
+    def left(pace: Any, now_ns: int) -> int:
+        del now_ns
+        return int(pace.spent_ns) + left_ns
+
+    monkeypatch.setattr("vramscope.growth.pace.LookPace.left_ns", left)
+    assert [going.poll(step) for step in range(20)] == [None] * 20
+    assert going.poll_on_agent_thread() is None
+    left_ns = 0
+    going.poll(21)
+    assert going.poll_on_agent_thread() is not None

@@ -12,6 +12,7 @@ from vramscope.growth import idle_tensors as module  # noqa: E402
 from vramscope.growth.idle_tensors import IdleGroup, IdleTensors  # noqa: E402
 from vramscope.holders.live_tensors import TensorClasses, looking  # noqa: E402
 from vramscope.holders.reach import Reach  # noqa: E402
+from vramscope.holders.time_box import TimeBox  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -33,14 +34,15 @@ class Old(dict[int, int]):
         return -1
 
 
-def idle(*optimizers: Any, births: dict[int, int] | None = None) -> list[IdleGroup]:
+def idle(
+    *optimizers: Any, births: dict[int, int] | None = None, limit_s: float = 60.0
+) -> list[IdleGroup]:
     reach = Reach(60.0)
     classes = TensorClasses()
     with looking():
         reach.search(classes.is_plain)
-        groups = IdleTensors(reach, place, Old() if births is None else births).find(
-            reach.found, optimizers
-        )
+        found = IdleTensors(reach, place, Old() if births is None else births, TimeBox(limit_s))
+        groups = found.find(reach.found, optimizers)
     reach.clear()
     return groups
 
@@ -84,3 +86,17 @@ def test_what_came_lately_and_what_is_small_is_left_out(monkeypatch: pytest.Monk
     assert idle(births={state["exp_avg"].data_ptr(): 1}) == []
     monkeypatch.setattr(module, "LEAST_BYTES", 1 << 30)
     assert idle() == []
+
+
+def test_members_of_a_list_have_its_name_and_attributes_have_their_own() -> None:
+    kept = [torch.ones(WIDTH, 9) for _ in range(50)]
+    model = torch.nn.Linear(WIDTH, 1)
+    model.first, model.second = torch.ones(WIDTH, WIDTH), torch.ones(WIDTH, WIDTH)
+    found = {group.holder.chain[-1]: group.count for group in idle()}
+    assert found == {"list of 50": len(kept), "Linear.first": 1, "Linear.second": 1}
+
+
+def test_names_are_looked_for_no_longer_than_is_allowed() -> None:
+    state = {"exp_avg": torch.ones(WIDTH, WIDTH)}
+    assert idle(limit_s=0.0) == []
+    assert len(state) == 1

@@ -80,3 +80,21 @@ def test_equal_lists_of_frames_are_one_source_and_long_ones_are_cut() -> None:
     blocks.add(segments(one, two))
     assert list(blocks.counts_at_looks[0].values()) == [2]
     assert len(blocks.sources[blocks.blocks[0].source].stack) == MAX_FRAMES
+
+
+def test_what_is_gone_is_forgotten_and_the_rest_keeps_its_lines() -> None:
+    blocks = LiveBlocks(segments())
+    blocks.add(segments(block(0, line=7), block(512, line=7), block(1024, line=7)))
+    # Without a recording there are no lines.
+    blocks.drop_gone(segments(block(0), block(512, state="inactive"), block(1024, size=2048)))
+    (left,) = blocks.blocks
+    assert left == 0
+    assert blocks.sources[blocks.blocks[0].source].stack[0].line == 7
+    assert by_line(blocks, 0) == {7: 3}
+
+
+def test_another_block_at_the_place_of_one_has_no_lines_where_pytorch_keeps_them() -> None:
+    blocks = LiveBlocks(segments(block(2048)))
+    blocks.add(segments(block(0, line=7), block(512, line=7), block(2048)))
+    blocks.drop_gone(segments(block(0, line=7), block(512), block(2048)))
+    assert set(blocks.blocks) == {0, 2048}

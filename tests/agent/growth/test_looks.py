@@ -78,3 +78,21 @@ def test_there_is_room_for_so_many() -> None:
     assert not looks.are_full
     grow(looks, [1])
     assert looks.are_full
+
+
+def test_a_fall_is_looked_for_once_after_each_collection() -> None:
+    looks = Looks([], 4)
+    assert not looks.may_have_fallen(5)  # nothing was seen yet
+    grow(looks, [1, 2], collected=5)
+    assert not looks.may_have_fallen(5)
+    assert looks.may_have_fallen(6)
+    assert not looks.may_have_fallen(6)
+    assert looks.may_have_fallen(7)
+
+
+def test_what_was_looked_for_and_is_gone_is_no_group() -> None:
+    looks = Looks([], 3)
+    grow(looks, [1, 2, 3])
+    assert len(looks.groups()) == 1
+    looks.blocks.drop_gone(segments(1))
+    assert looks.groups() == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.history_rig import HistoryRig
-from vramscope.growth.recording import StackRecording
+from vramscope.growth.recording import STACK_NS, StackRecording
 from vramscope_protocol.commands import HistoryParams
 
 
@@ -27,9 +27,21 @@ def test_stacks_of_live_blocks_and_nothing_more(rig: HistoryRig) -> None:
     assert (mode, stacks) == ("state", True)
     assert (recording.note, recording.why_ended) == ("", "")
     recording.stop()
+    assert not recording.is_on
     assert not rig.pytorch.recording
     assert rig.history.window is None
     recording.stop()  # a second time does nothing
+    assert recording.why_ended == ""
+    recording.start("asked")
+    assert rig.pytorch.recording
+
+
+def test_what_it_costs_is_told_by_the_allocations(rig: HistoryRig) -> None:
+    recording = StackRecording(rig.history)
+    recording.start("asked", allocations=1000)
+    assert recording.cost_ns(1500) == 500 * STACK_NS
+    recording.stop()
+    assert recording.cost_ns(2000) == 0
 
 
 def test_a_recording_of_the_job_is_left_alone(rig: HistoryRig) -> None:
@@ -37,6 +49,7 @@ def test_a_recording_of_the_job_is_left_alone(rig: HistoryRig) -> None:
     recording = StackRecording(rig.history)
     recording.start("asked")
     assert "another recording" in recording.note
+    assert recording.cost_ns(100) == 0
     recording.stop()
     assert rig.pytorch.recording
     assert rig.pytorch.calls == []

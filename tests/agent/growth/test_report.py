@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
+import vramscope.growth.report
 from vramscope.growth.group_holders import Held
 from vramscope.growth.groups import Group
 from vramscope.growth.host_tensors import HostGroup
@@ -15,13 +16,23 @@ from vramscope.growth.report import (
     garbage_report,
     group_report,
     growth_report,
+    growth_words,
     host_report,
     idle_report,
+    waiting_report,
 )
+from vramscope.growth.waiting_blocks import WaitingGroup as Waiting
 from vramscope.holders.holder import HolderFound, SourceLine
-from vramscope_analysis.evidence.growth_report import GrowthGroup, GrowthReport, Holder
+from vramscope_analysis.evidence.growth_report import (
+    GrowthGroup,
+    GrowthReport,
+    Holder,
+    WaitingGroup,
+)
 
 LINE = SourceLine("train.py", 7, "main")
+OWN = SourceLine(str(vramscope.growth.report.__file__), 1, "f")
+WAITING = Waiting((OWN, LINE), 5, 2048, 2)
 HOLDER = HolderFound("local", ["kept"], LINE, 2, True, LINE)
 
 
@@ -54,14 +65,18 @@ def test_every_field_is_one_that_the_reader_knows() -> None:
     assert set(one) <= names(GrowthGroup)
     assert set(one["holders"][0]) <= names(Holder)
     assert set(idle_report(IdleGroup(1, 1, [], HOLDER, "parameters"))) <= names(GrowthGroup)
+    assert set(waiting_report(WAITING)) <= names(WaitingGroup)
     json.dumps([report(), one])
 
 
-def test_lines_of_the_agent_are_left_out_of_a_stack() -> None:
-    import vramscope.agent
+def test_what_waits_for_another_stream_without_lines_of_the_agent() -> None:
+    (told,) = report(waiting=[WAITING])["waiting"]
+    assert [frame["line"] for frame in told["stack"]] == [7]
+    assert (told["bytes"], told["count"], told["stream"]) == (2048, 2, 5)
 
-    own = SourceLine(str(vramscope.agent.__file__), 1, "f")
-    found = group_report(group(), Source((own, LINE, LINE)), Held())
+
+def test_lines_of_the_agent_are_left_out_of_a_stack() -> None:
+    found = group_report(group(), Source((OWN, LINE, LINE)), Held())
     assert [frame["line"] for frame in found["stack"]] == [7, 7]
     assert not found["in_backward"]
 
@@ -90,3 +105,9 @@ def test_what_grows_on_the_host() -> None:
     found = host_report(HostGroup("autograd graph", None, 12, [], HOLDER))
     assert (found["type"], found["bytes"], found["count"]) == ("autograd graph", None, 12)
     assert found["holders"][0]["chain"] == ["kept"]
+
+
+def test_all_of_it_in_a_sentence() -> None:
+    assert growth_words([], "4 looks in 60 steps") == "Nothing grows: 4 looks in 60 steps."
+    told = growth_words([group(1 << 20), group(1 << 20)], "4 looks in 60 steps")
+    assert told == "2 MiB more from 2 places: 4 looks in 60 steps."

@@ -42,3 +42,11 @@ def test_the_job_does_not_wait_for_ever_where_others_have_the_processor(clocks: 
     box = TimeBox(1.0)
     clocks.wall_s = time_box.WALL_FACTOR + 0.1
     assert box.is_over
+
+
+def test_a_short_one_comes_to_its_end_even_there(clocks: Clocks) -> None:
+    box = TimeBox(0.001)
+    clocks.wall_s = time_box.LEAST_WALL_S - 0.01
+    assert not box.is_over
+    clocks.wall_s = time_box.LEAST_WALL_S + 0.01
+    assert box.is_over

@@ -8,7 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from vramscope_analysis.evidence.growth_report import Frame, GrowthGroup, GrowthReport, Holder
+from vramscope_analysis.evidence.growth_report import (
+    Frame,
+    GrowthGroup,
+    GrowthReport,
+    Holder,
+    WaitingGroup,
+)
 from vramscope_server.findings.growth_answer import (
     MAX_ITEMS,
     MAX_TEXT,
@@ -36,6 +42,7 @@ REPORT = GrowthReport(
     {"bytes": 3, "cycle": ["A", "B"]},
     12.5,
     notes=("It was quick.",),
+    waiting=(WaitingGroup((Frame("train.py", 31, "step"),), 24 << 20, 2, 5),),
 )
 
 
