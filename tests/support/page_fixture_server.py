@@ -268,7 +268,8 @@ class PageFixtureServer:
         return JSONResponse(mute(found[0], body, time.time_ns()))
 
     async def _snapshots(self, request: Request) -> Response:
-        return JSONResponse({"snapshots": []})
+        scenario = self._find(request)
+        return JSONResponse({"snapshots": scenario.snapshots if scenario else []})
 
     async def _ooms(self, request: Request) -> Response:
         scenario = self._find(request)

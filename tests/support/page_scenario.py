@@ -73,6 +73,7 @@ class Scenario:
     judged: bool = True
     """Whether the server has looked for findings."""
     ooms: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    snapshots: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property
     def id(self) -> str:

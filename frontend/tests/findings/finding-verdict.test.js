@@ -21,6 +21,8 @@ test("of two things wrong the second line begins with Also, and nothing is lost"
   assert.equal(withFindings(TIGHT, seen([second])).second, "Also: 8.4 GiB belong to another process.");
   assert.equal(withFindings(TIGHT, seen([made()])).second, `Also: ${TIGHT.sentence}`);
   assert.equal(withFindings(TIGHT, seen([made({ kind: "near_oom" })])).second, made().detail);
+  const ran_out = withFindings(TIGHT, seen([made({ kind: "oom", severity: "warning", summary: "Ran out of memory at step 31." })]));
+  assert.deepEqual([ran_out.severity, ran_out.sentence, ran_out.second], ["crit", "Ran out of memory at step 31.", made().detail]);
 });
 
 test("what is only worth knowing does not speak; what is being made sure of does, while nothing else is wrong", () => {

@@ -9,7 +9,8 @@ const shown = { rank: 0, range: [10, 20], xKind: "step", started_ns: 0, numberAt
 
 test("the recording with most steps in the range is offered, from its first step there", () => {
   const all = [info("new", [20, 21, 22]), info("old", [8, 11, 12]), info("none", [])];
-  assert.deepEqual(coveringSnapshot(all, shown), { id: "old", step: 11 });
+  const best = coveringSnapshot(all, shown);
+  assert.deepEqual([best?.id, best?.step, best?.last], ["old", 11, 12]);
   assert.equal(coveringSnapshot(all, { ...shown, range: [100, 200] }), null);
 });
 
@@ -26,4 +27,19 @@ test("by time, and by the numbers of the axis", () => {
   assert.equal(coveringSnapshot([info("a", [12])], { ...shown, xKind: "time", range: [11.5, 12.5] })?.step, 12);
   assert.equal(coveringSnapshot([info("a", [12])], { ...shown, xKind: "time", range: [12.5, 13] }), null);
   assert.equal(coveringSnapshot([info("a", [12])], { ...shown, range: [110, 120], numberAt: (x) => x - 100 })?.id, "a");
+});
+
+test("a range within a recording is opened there, to the microsecond", () => {
+  const all = [info("a", [12, 13, 14])];
+  assert.deepEqual(coveringSnapshot(all, { ...shown, range: [12, 13] }), { id: "a", step: 12, last: 13, isWhole: true, range_us: [12e6, 13e6] });
+  // The first step began where the one before it ended.
+  assert.deepEqual(coveringSnapshot(all, { ...shown, range: [11, 12.5] })?.range_us, [11e6, 12.5e6]);
+  assert.deepEqual(coveringSnapshot(all, { ...shown, xKind: "time", range: [12.25, 13.75] }), { id: "a", step: 13, last: 13, isWhole: true, range_us: [12_250_000, 13_750_000] });
+});
+
+test("of a range that goes beyond a recording the recorded part is told", () => {
+  const all = [info("a", [12, 13, 14])];
+  assert.deepEqual(coveringSnapshot(all, { ...shown, range: [13, 40] }), { id: "a", step: 13, last: 14, isWhole: false, range_us: [13e6, 14e6] });
+  assert.deepEqual(coveringSnapshot(all, { ...shown, range: [2, 12] }), { id: "a", step: 12, last: 12, isWhole: false, range_us: [11e6, 12e6] });
+  assert.equal(coveringSnapshot(all, { ...shown, xKind: "time", range: [13.5, 14.5] })?.isWhole, false);
 });

@@ -1,7 +1,7 @@
 // What a range that was marked in the chart holds: how long, lowest, highest, growth. Pure.
 
 import { ALLOCATED } from "./fields.js";
-import { age, changeInUnit, count, known, sizeText, tableUnit } from "./format.js";
+import { age, changeInUnit, known, plural, sizeText, tableUnit } from "./format.js";
 import { rowsBetween } from "./series.js";
 
 /** @typedef {import("./charts/timeline.js").TimelineModel} TimelineModel */
@@ -21,10 +21,12 @@ export function brushFacts(model, steps, range) {
   // The row before the range is what it begins with, but not a row of it.
   const from = table.x[first] < range[0] ? first + 1 : first;
   const floors = (steps.columns[ALLOCATED] ?? []).slice(from, to).filter(known);
-  const seconds = to > from ? steps.t[to - 1] - steps.t[from] : range[1] - range[0];
-  const length = model.xKind === "step" ? `${count(Math.max(1, to - from === 0 ? range[1] - range[0] : steps.x[to - 1] - steps.x[from] + 1))} steps · ` : "";
+  const isSteps = model.xKind === "step";
+  // A step takes from the end of the one before to its own.
+  const seconds = to > from ? steps.t[to - 1] - (steps.t[from - 1] ?? steps.t[from]) : NaN;
+  const ended = Math.round(Math.max(1, to > from ? steps.x[to - 1] - steps.x[from] + 1 : range[1] - range[0]));
   return {
-    duration: `${length}${age(model.xKind === "step" ? seconds : range[1] - range[0])}`,
+    duration: isSteps ? [plural(ended, "step"), Number.isFinite(seconds) && age(seconds)].filter(Boolean).join(" · ") : age(range[1] - range[0]),
     lowest: inside.length ? Math.min(...inside) : null,
     highest: inside.length ? Math.max(...inside) : null,
     growth: floors.length > 1 ? floors[floors.length - 1] - floors[0] : null,

@@ -1,6 +1,8 @@
 // One stored snapshot as its page reads it: what is known of it, the timeline of a window, a moment.
 
 import { api } from "../api.js";
+import { STEP_FIELDS } from "../fields.js";
+import { tableFromSteps } from "../series.js";
 import { withinWhole } from "../snapshots/explorer-view.js";
 import { firstRange } from "../snapshots/recording-steps.js";
 
@@ -29,6 +31,8 @@ export class Recording {
     this.whole = [0, 1];
     /** What is shown at first, null for all of it. @type {[number, number] | null} */
     this.first = null;
+    /** What the run tells of the steps that were recorded. @type {import("../series.js").Table | null} */
+    this.rows = null;
     this.asking = new AbortController();
     this.askingMoment = new AbortController();
   }
@@ -74,6 +78,22 @@ export class Recording {
       this.error = /** @type {Error} */ (error);
     }
     this.onChange();
+  }
+
+  /** The steps that were recorded, as the run tells of them: into which parts they were split. */
+  async loadRows() {
+    const { info, timeline } = this;
+    const numbers = (timeline?.steps ?? []).flatMap(({ step }) => (step === null ? [] : [step]));
+    if (!info?.run || info.rank === null || numbers.length === 0) return;
+    try {
+      const points = Math.max(2, numbers[numbers.length - 1] - numbers[0] + 1);
+      const payload = await api.steps(info.run, { fields: STEP_FIELDS, rank: info.rank, start: numbers[0], end: numbers[numbers.length - 1], points }, this.asking.signal);
+      this.rows = tableFromSteps(payload, STEP_FIELDS, 0, points);
+      this.onChange();
+    } catch (error) {
+      // The recording is whole without them.
+      if (!this.asking.signal.aborted) console.warn("steps of the recording", error);
+    }
   }
 
   /**

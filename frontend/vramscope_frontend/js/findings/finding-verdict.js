@@ -12,6 +12,9 @@ import { capital, whereText } from "./card-words.js";
 /** @type {Record<Severity, number>} */
 const WEIGHT = { crit: 0, warn: 1, info: 2, quiet: 2, ok: 3 };
 
+/** Kinds of findings that are about what is left of the device. */
+const OF_HEADROOM = ["near_oom", "oom"];
+
 /** Whether a finding may make the sentence: what is only worth knowing does not. @param {Finding} finding */
 export function speaks(finding) {
   return finding.severity !== "info" || finding.stage === "suspected";
@@ -48,11 +51,14 @@ export function withFindings(plain, { findings, state, silent_s, ranksAreGone, w
  * @returns {Verdict}
  */
 function alive(plain, first, second, ranksAreGone, world_size) {
-  const severity = findingGlyph(first);
+  const found = findingGlyph(first);
+  // That it ran out says more than that nothing was left, however mild it was in the end.
+  const saysWhy = !ranksAreGone && OF_HEADROOM.includes(first.kind) && WEIGHT[found] <= WEIGHT.warn && WEIGHT[plain.severity] < WEIGHT[found];
+  const severity = saysWhy ? plain.severity : found;
   // Of equals: ranks that are gone come first, head-room comes last.
   const ahead = ranksAreGone ? WEIGHT[severity] < WEIGHT[plain.severity] : WEIGHT[severity] <= WEIGHT[plain.severity];
   if (!ahead) return { ...plain, second: `Also: ${first.summary}` };
-  const plainIsUrgent = WEIGHT[plain.severity] <= WEIGHT.warn && plain.key !== "warm-up" && (ranksAreGone || !["near_oom", "oom"].includes(first.kind));
+  const plainIsUrgent = WEIGHT[plain.severity] <= WEIGHT.warn && plain.key !== "warm-up" && (ranksAreGone || !OF_HEADROOM.includes(first.kind));
   const others = [second && second.severity !== "info" ? second.summary : "", plainIsUrgent ? plain.sentence : ""].filter(Boolean);
   const where = world_size > 1 && first.ranks.length > 0 && !/\b[Rr]anks?\b/.test(first.summary) ? `${capital(whereText(first, world_size))}${first.ranks.length === 1 ? ` of ${world_size}` : ""}. ` : "";
   const also = others.length && WEIGHT[severity] <= WEIGHT.warn ? `Also: ${others[0]}` : "";

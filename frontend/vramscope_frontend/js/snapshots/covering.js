@@ -12,10 +12,20 @@
  */
 
 /**
- * The newest recording with most of its steps in the range, and the first of these steps.
+ * What of a range a recording holds.
+ * @typedef {object} Covering
+ * @property {string} id
+ * @property {number} step the first that ends in the range
+ * @property {number} last
+ * @property {boolean} isWhole whether all of the range was recorded
+ * @property {[number, number]} range_us what of it was recorded, in time since the epoch
+ */
+
+/**
+ * The newest recording with most of its steps in the range.
  * @param {SnapshotInfo[]} snapshots newest first
  * @param {Shown} shown
- * @returns {{id: string, step: number} | null}
+ * @returns {Covering | null}
  */
 export function coveringSnapshot(snapshots, shown) {
   let best = null;
@@ -25,10 +35,43 @@ export function coveringSnapshot(snapshots, shown) {
     const within = (info.steps ?? []).filter((end) => isWithin(end, shown));
     if (within.length > most) {
       most = within.length;
-      best = { id: info.id, step: within[0][0] };
+      best = coveringOf(info, within, shown);
     }
   }
   return best;
+}
+
+/**
+ * A recording begins where the step before its first one ended.
+ * @param {SnapshotInfo} info
+ * @param {[number, number][]} within ends of its steps in the range
+ * @param {Shown} shown
+ * @returns {Covering}
+ */
+function coveringOf(info, within, { range: [from, to], xKind, started_ns, numberAt }) {
+  const ends = info.steps ?? [];
+  const first = ends[0];
+  const last = ends[ends.length - 1];
+  const length_us = ends.length > 1 ? (last[1] - first[1]) / (ends.length - 1) : 0;
+  const began_us = first[1] - length_us;
+  const timeOf = (/** @type {number} */ x) => (xKind === "time" ? started_ns / 1000 + x * 1e6 : timeAt(ends, numberAt(x), began_us));
+  const range_us = /** @type {[number, number]} */ ([Math.round(timeOf(from)), Math.round(timeOf(to))]);
+  const isWhole = xKind === "time" ? range_us[0] >= began_us && range_us[1] <= last[1] : numberAt(from) >= first[0] - 1 && numberAt(to) <= last[0];
+  return { id: info.id, step: within[0][0], last: within[within.length - 1][0], isWhole, range_us: [Math.max(Math.round(began_us), range_us[0]), Math.min(last[1], range_us[1])] };
+}
+
+/**
+ * When a place between two ends of steps was; before the first of them the beginning.
+ * @param {[number, number][]} ends
+ * @param {number} number
+ * @param {number} began_us
+ */
+function timeAt(ends, number, began_us) {
+  const next = ends.findIndex(([step]) => step >= number);
+  if (next < 0) return ends[ends.length - 1][1];
+  const [step, time_us] = ends[next];
+  const [before, before_us] = next > 0 ? ends[next - 1] : [step - 1, began_us];
+  return number <= before ? before_us : before_us + ((number - before) / (step - before)) * (time_us - before_us);
 }
 
 /**

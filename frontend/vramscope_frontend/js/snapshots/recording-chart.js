@@ -5,15 +5,18 @@ import { attachPointer } from "../charts/pointer.js";
 import { loadPlotly } from "../charts/plotly.js";
 import { baseLayout, readTokens, STATIC } from "../charts/theme.js";
 import { niceStep, sizeTicks } from "../charts/ticks.js";
-import { el } from "../dom.js";
+import { el, fillWhenChanged } from "../dom.js";
 import { count, exactBytes, GIB, MIB, sizeText } from "../format.js";
 import { groupText, layerColours, layerOrder } from "./layer-colours.js";
+import { placeRecordingBands } from "./recording-bands.js";
 import { lastBefore, stepText } from "./recording-steps.js";
 
 /** @typedef {import("../messages.js").RecordingTimeline} RecordingTimeline */
-/** @typedef {{timeline: RecordingTimeline, range: [number, number], origin: number, limit_bytes: number | null, cursor: number | null}} ChartModel */
+/** @typedef {{timeline: RecordingTimeline, range: [number, number], origin: number, limit_bytes: number | null, cursor: number | null, bands: import("./recording-bands.js").RecordingBand[]}} ChartModel */
 
 const MARGIN = { l: 58, r: 14, t: 18, b: 28 };
+/** Height of the band above the chart, where there is one. */
+const BAND_PX = 24;
 /** A limit so far above the data would leave nothing of them to see. */
 const LIMIT_IN_SIGHT = 4;
 const LEAST_NAME_PX = 96;
@@ -27,12 +30,13 @@ export class RecordingChart {
     this.build = build;
     this.figure = el("div", { class: "figure", role: "img" });
     this.ends = el("div", { class: "step-ends" });
+    this.bands = el("div", { class: "parts" });
     this.surface = el("div", { class: "surface", tabindex: 0, role: "slider", "aria-label": "Cursor over the recording" });
     this.brush = el("div", { class: "brush", hidden: true });
     this.cursor = el("div", { class: "cursor", hidden: true });
     this.cursorName = el("div", { class: "cursor-name", hidden: true }, "cursor");
     this.chip = el("div", { class: "chip", hidden: true });
-    this.host = el("div", { class: "timeline recording" }, this.figure, this.ends, this.surface, this.brush, this.cursor, this.cursorName, this.chip);
+    this.host = el("div", { class: "timeline recording" }, this.figure, this.ends, this.bands, this.surface, this.brush, this.cursor, this.cursorName, this.chip);
     /** @type {ChartModel | null} */
     this.model = null;
     this.top = 1;
@@ -59,8 +63,12 @@ export class RecordingChart {
 
   get geometry() {
     const width = Math.max(1, this.host.clientWidth - MARGIN.l - MARGIN.r);
-    const height = Math.max(1, this.host.clientHeight - MARGIN.t - MARGIN.b);
-    return { left: MARGIN.l, width, top: MARGIN.t, height };
+    const top = this.marginTop;
+    return { left: MARGIN.l, width, top, height: Math.max(1, this.host.clientHeight - top - MARGIN.b) };
+  }
+
+  get marginTop() {
+    return MARGIN.t + (this.model?.bands.length ? BAND_PX : 0);
   }
 
   invalidate() {
@@ -125,7 +133,7 @@ export class RecordingChart {
       ...baseLayout(tokens),
       width: this.host.clientWidth,
       height: this.host.clientHeight,
-      margin: MARGIN,
+      margin: { ...MARGIN, t: this.marginTop },
       xaxis: { range, ...placeTicks(range, origin, timeline.unit), showgrid: false, zeroline: false, linecolor: tokens.line, ticks: "", fixedrange: true },
       yaxis: { range: [0, this.top / unit.bytes], ...sizeTicks(this.top / unit.bytes, unit.name, 5), gridcolor: tokens.line, zeroline: false, fixedrange: true },
       shapes,
@@ -156,6 +164,7 @@ export class RecordingChart {
       Object.assign(line.style, { left: `${px}px`, top: `${top}px`, height: `${height}px` });
       return line;
     }));
+    this.drawBands(model);
     this.showCursor(model.cursor);
     const index = model.cursor === null ? -1 : lastBefore(timeline.x, model.cursor);
     this.figure.setAttribute("aria-label", chartSummary(model));
@@ -163,6 +172,16 @@ export class RecordingChart {
     this.surface.setAttribute("aria-valuemax", String(timeline.x.length - 1));
     this.surface.setAttribute("aria-valuenow", String(Math.max(0, index)));
     this.surface.setAttribute("aria-valuetext", index < 0 ? "not set" : `${placeText(timeline.x[index], model.origin, timeline.unit)}, ${sizeText(timeline.total[index], 2)} live`);
+  }
+
+  /** @param {ChartModel} model */
+  drawBands({ bands, range }) {
+    const placed = placeRecordingBands(bands, this.geometry, range);
+    fillWhenChanged(this.bands, JSON.stringify(placed), () => placed.map((one) => {
+      const box = el("div", { class: "step-part", title: one.title }, one.label);
+      Object.assign(box.style, { left: `${one.left}px`, width: `${one.width}px`, top: "2px", height: `${BAND_PX - 6}px` });
+      return box;
+    }));
   }
 
   /** @param {number | null} x */
@@ -175,7 +194,7 @@ export class RecordingChart {
     const px = this.toPixel(x);
     Object.assign(this.cursor.style, { left: `${px}px`, top: `${top - 4}px`, height: `${height + 4}px` });
     const isRight = px > left + width - 60;
-    Object.assign(this.cursorName.style, { left: isRight ? "" : `${px + 5}px`, right: isRight ? `${this.host.clientWidth - px + 5}px` : "", top: "0px" });
+    Object.assign(this.cursorName.style, { left: isRight ? "" : `${px + 5}px`, right: isRight ? `${this.host.clientWidth - px + 5}px` : "", top: `${top - MARGIN.t}px` });
   }
 
   /** @param {number} x */

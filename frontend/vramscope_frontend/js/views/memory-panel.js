@@ -28,7 +28,7 @@ import { allRanksPicture } from "../ranks-model.js";
 
 /**
  * What the page knows and the panel needs for one picture; null while the run is not loaded.
- * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, devices: import("../messages.js").DeviceInfo[], rows: import("../ranks-model.js").RankRow[], context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null, rangeLeadsTo: (view: MemoryView) => {link: string, snapshot: string | null, record: (() => void) | null}}) | null} SceneSource
+ * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, devices: import("../messages.js").DeviceInfo[], rows: import("../ranks-model.js").RankRow[], context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null, rangeLeadsTo: (view: MemoryView) => {link: string, snapshot: import("./brush-bar.js").BrushDoes["snapshot"], record: (() => void) | null}}) | null} SceneSource
  */
 
 const ALL_RANKS = "Used on the device. Band: from the rank with least to the rank with most; grey line: the median; bright line: the rank with the highest peak.";

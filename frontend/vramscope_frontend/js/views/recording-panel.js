@@ -4,6 +4,7 @@ import { readTokens } from "../charts/theme.js";
 import { el, fillWhenChanged, setText } from "../dom.js";
 import { count, exactBytes, inUnit, known, sizeText, tableUnit } from "../format.js";
 import { groupText, layerColours, layerOrder } from "../snapshots/layer-colours.js";
+import { recordingBands } from "../snapshots/recording-bands.js";
 import { placeText, RecordingChart } from "../snapshots/recording-chart.js";
 import { indexOfMoment, stepIndexAt, stepRange, stepTextAt } from "../snapshots/recording-steps.js";
 import { dataTable, failedPart, panel, Segmented } from "./parts.js";
@@ -65,7 +66,7 @@ export class RecordingPanel {
   model() {
     const { view } = this;
     if (!view.timeline) return null;
-    return { timeline: view.timeline, range: view.range, origin: view.origin, limit_bytes: view.page.summary?.limit.bytes ?? null, cursor: view.cursorX };
+    return { timeline: view.timeline, range: view.range, origin: view.origin, limit_bytes: view.page.summary?.limit.bytes ?? null, cursor: view.cursorX, bands: recordingBands(view.timeline, view.info?.rank === null || !view.info ? [] : view.page.session.phases.of(view.info.rank), view.data.rows) };
   }
 
   update() {

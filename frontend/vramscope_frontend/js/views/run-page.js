@@ -187,7 +187,7 @@ export class RunPage {
     else if (back && this.view instanceof Overview) {
       const overview = this.view;
       const { recorded } = overview;
-      fillWhenChanged(more, `${back.link}/${recorded?.id}`, () => [el("button", { class: "button link", type: "button", click: () => overview.memory.controls.followButton.click() }, back.link), " ", el("kbd", {}, "f"), recorded && " · ", recorded && el("a", { href: this.snapshotPath(recorded.id) }, `every allocation from step ${count(recorded.step)} on`)]);
+      fillWhenChanged(more, `${back.link}/${recorded?.id}/${recorded?.range_us}`, () => [el("button", { class: "button link", type: "button", click: () => overview.memory.controls.followButton.click() }, back.link), " ", el("kbd", {}, "f"), recorded && " · ", recorded && el("a", { href: overview.recordedPath(recorded) }, `every allocation from step ${count(recorded.step)} on`)]);
     } else fillWhenChanged(more, "", () => []);
   }
 

@@ -128,15 +128,20 @@ export class Snapshot {
     if (!timeline || !timeline.has_history) return "";
     const [from, to] = this.range;
     if (from <= this.whole[0] && to >= this.whole[1]) return "all of it shown";
-    const seen = timeline.steps.filter((step) => step.x > from && step.x <= to).length;
     const isTail = to >= this.whole[1];
+    // The last step may end a little after the last event.
+    const seen = timeline.steps.filter((step) => step.x > from && (isTail || step.x <= to)).length;
     const last = timeline.steps.at(-1)?.x ?? 0;
     const goesOn = isTail && this.whole[1] - last > 0.02 * (to - from) ? " and what followed" : "";
-    return seen > 0 ? `${isTail ? "the last " : ""}${plural(seen, "step")}${goesOn} shown` : "a part of it shown";
+    return seen > 0 ? `${isTail ? "the last " : ""}${isTail && seen === 1 ? "step" : plural(seen, "step")}${goesOn} shown` : "a part of it shown";
   }
 
   async open() {
     await this.data.open(this.view);
+    const rank = this.info?.rank ?? null;
+    // Of the other ranks nobody has asked yet what they were doing.
+    if (rank !== null && rank !== this.page.session.firstRank) void this.page.session.loadPhases(rank);
+    void this.data.loadRows();
     if (this.timeline) await this.loadMoment();
   }
 
