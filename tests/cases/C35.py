@@ -25,7 +25,7 @@ def main(control: bool) -> None:
     for _ in range(STEPS):
         kept = []
         for _ in range(LAYERS):
-            t = torch.empty(24 * MIB // 4, device="cuda")
+            t = torch.empty(24 * MIB // 4, device="cuda")  # culprit
             with torch.cuda.stream(side):
                 for _ in range(4):
                     big @ big

@@ -8,11 +8,13 @@ device allocates more meanwhile: tensors need less than is active.
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import Final
 
 import numpy as np
 
-from vramscope_analysis.diagnosis.finding import Finding, Remedy
+from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy
+from vramscope_analysis.diagnosis.growth_group import user_line
 from vramscope_analysis.diagnosis.head_room import allocator_limit
 from vramscope_analysis.diagnosis.words import MIB, count_text, fitting, share_text, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
@@ -24,6 +26,7 @@ WARM_UP_STEPS: Final = 20
 WAITING_SHARE: Final = 0.1
 MIN_BYTES: Final = 64 * MIB
 TIGHT_SHARE: Final = 0.1
+HELD_BY: Final = "an event of another stream"
 _AVOIDS_ON_REQUEST: Final = tuple((2, minor) for minor in range(4, 8))
 """Releases that know the variable; later ones do so without it."""
 
@@ -41,6 +44,7 @@ def delayed_reuse(rank: RankEvidence) -> list[Finding]:
     if waiting_bytes < max(MIN_BYTES, WAITING_SHARE * active_bytes):
         return []
     highest = float(active[known].max())
+    culprits = waiting_culprits(rank)
     is_tight = limit_bytes is not None and limit_bytes - highest < TIGHT_SHARE * limit_bytes
     return [
         Finding(
@@ -59,12 +63,44 @@ def delayed_reuse(rank: RankEvidence) -> list[Finding]:
             },
             0.85,
             remedies=_remedies(rank, waiting_bytes),
+            culprits=culprits,
             detail=f"{share_text(waiting_bytes / active_bytes)} of what was active at the peaks of "
             f"the last {count_text(int(known.sum()), 'step')}: blocks of another stream "
-            "(record_stream, collectives). Their tensors are gone.",
+            f"(record_stream, collectives). Their tensors are gone.{_line_text(culprits)}",
             subject=SUBJECT,
         )
     ]
+
+
+def waiting_culprits(rank: RankEvidence) -> tuple[Culprit, ...]:
+    """Lines that allocated what waited when an agent looked, the largest first; empty: not known.
+
+    Args:
+        rank: what is known of it, with its agent's report.
+    """
+    groups = () if rank.growth is None else rank.growth.waiting
+    found: dict[tuple[str, int], Culprit] = {}
+    for group in groups:
+        line = user_line(group.stack)
+        if line is None:
+            continue
+        known = found.get((line.file, line.line))
+        found[line.file, line.line] = Culprit(
+            line.file,
+            line.line,
+            line.function,
+            bytes=group.bytes + ((known and known.bytes) or 0),
+            held_by=(HELD_BY,),
+        )
+    return tuple(sorted(found.values(), key=lambda culprit: -(culprit.bytes or 0)))
+
+
+def _line_text(culprits: tuple[Culprit, ...]) -> str:
+    if not culprits:
+        return ""
+    first = culprits[0]
+    place = f"{PurePath(first.file).name}:{first.line}"
+    return f" Most of them: allocated at {place}, used on another stream."
 
 
 def _remedies(rank: RankEvidence, waiting_bytes: int) -> tuple[Remedy, ...]:

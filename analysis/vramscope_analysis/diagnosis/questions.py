@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from vramscope_analysis.diagnosis.delayed_reuse import delayed_reuse
 from vramscope_analysis.diagnosis.evaluation_ramp import evaluation_ramp
 from vramscope_analysis.diagnosis.growth_reading import GrowthReading, growth_reading
 from vramscope_analysis.diagnosis.held_memory import step_to_ask_about
@@ -24,6 +25,8 @@ _MORE_STEPS: Final = 8
 _MOST_STEPS: Final = 5000
 _OF_HELD: Final = {"looks": 3, "every": 1, "max_steps": 8}
 """It grows no more: a few steps are enough to be told who holds what."""
+_OF_WAITING: Final = {"looks": 3, "every": 1, "max_steps": 16}
+"""How much waits at a step's end differs; of some steps the agent tells that with the most."""
 _SETTLED_STEPS: Final = 32
 """Until then it may still be part of something that goes on."""
 _AGAIN_AFTER: Final = 4.0
@@ -53,7 +56,8 @@ def questions(run: RunEvidence) -> list[Question]:
     Args:
         run: what is known.
     """
-    asked = [question for rank in run.ranks if (question := _question(rank)) is not None]
+    each = (_question(rank) or _of_waiting(rank) for rank in run.ranks)
+    asked = [question for question in each if question is not None]
     return sorted(asked, key=lambda question: -question.grown_bytes)
 
 
@@ -147,6 +151,18 @@ def _of_held_memory(rank: RankEvidence) -> Question | None:
     if rank.growth is not None and rank.growth.steps[-1:] > (step,):
         return None
     return Question(rank.rank, f"what has stayed since step {step}", dict(_OF_HELD))
+
+
+def _of_waiting(rank: RankEvidence) -> Question | None:
+    """Which lines allocate what waits for another stream, where no look has told."""
+    found = delayed_reuse(rank)
+    if not found or found[0].culprits or rank.steps.number is None:
+        return None
+    steps = () if rank.growth is None else rank.growth.steps
+    if steps and int(rank.steps.number[-1]) < _AGAIN_AFTER * steps[-1]:
+        return None
+    reason = "which lines allocate what waits for another stream"
+    return Question(rank.rank, reason, dict(_OF_WAITING), found[0].evidence["waiting_bytes"])
 
 
 def _is_open(rank: RankEvidence, reading: GrowthReading) -> bool:

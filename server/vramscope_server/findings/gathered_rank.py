@@ -145,8 +145,13 @@ class GatheredRank:
         """An answer to the question what grows; whether it is the newest that tells something."""
         known = self._host_growth if is_of_host else self._device_growth
         is_telling = bool(report.groups or report.host_groups or report.held or report.notes)
-        if known is not None and (not is_telling or report.time_ns <= known.time_ns):
-            return False
+        if known is not None:
+            if report.time_ns <= known.time_ns or not (is_telling or report.waiting):
+                return False
+            # What waits for a stream is seen at some moments only, and is another question.
+            waiting = report.waiting or known.waiting
+            told = report if is_telling else replace(known, time_ns=report.time_ns)
+            report = told if told.waiting == waiting else replace(told, waiting=waiting)
         if is_of_host:
             self._host_growth = report
         else:

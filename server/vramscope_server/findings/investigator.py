@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from vramscope_analysis.diagnosis.delayed_reuse import SUBJECT as CROSS_STREAM
 from vramscope_analysis.diagnosis.questions import COMMAND, Question
 from vramscope_protocol.commands import COMMANDS, FINAL_STATES
 from vramscope_protocol.errors import VramscopeError
@@ -154,7 +155,7 @@ def _wanted(
     understood = {
         rank
         for record in records
-        if record.stage == "confirmed" and record.kind in GROWTH
+        if record.stage == "confirmed" and record.kind in GROWTH and record.subject != CROSS_STREAM
         for rank in record.ranks
     }
     for question in questions:

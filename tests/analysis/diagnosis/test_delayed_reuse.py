@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.support.made_ranks import GIB, MIB, made_rank, prefixes, recorded_rank
 from vramscope_analysis.diagnosis.delayed_reuse import delayed_reuse
 from vramscope_analysis.evidence.columns import UNKNOWN
+from vramscope_analysis.evidence.growth_report import Frame, GrowthReport, WaitingGroup
 
 COUNT = 100
+INSIDE = Frame("/venv/lib/python3.11/site-packages/torch/functional.py", 9, "empty")
 
 
 def job(active: int, allocated: int, **more: Any) -> Any:
@@ -63,3 +66,32 @@ def test_unknown_is_no_difference() -> None:
 def test_recorded_jobs_of_one_stream_are_left_alone() -> None:
     for name in ("varlen__default", "fixed__default", "conv__default"):
         assert delayed_reuse(recorded_rank(name)) == []
+
+
+def waiting(*lines: tuple[str, int, int]) -> GrowthReport:
+    """A look: file, line and MiB of what waited."""
+    return GrowthReport(
+        steps=(90,),
+        waiting=tuple(
+            WaitingGroup((INSIDE, Frame(file, line, "main")), mib * MIB, 1)
+            for file, line, mib in lines
+        ),
+    )
+
+
+def test_the_lines_that_allocated_what_waits_are_named_where_a_look_has_told() -> None:
+    report = waiting(("/job/C35.py", 40, 100), ("/job/C35.py", 31, 70), ("/job/C35.py", 31, 50))
+    (finding,) = delayed_reuse(replace(job(30 * GIB, 22 * GIB), growth=report))
+    assert [(each.file, each.line, each.bytes) for each in finding.culprits] == [
+        ("/job/C35.py", 31, 120 * MIB),
+        ("/job/C35.py", 40, 100 * MIB),
+    ]
+    assert finding.culprits[0].held_by == ("an event of another stream",)
+    assert "allocated at C35.py:31, used on another stream" in finding.detail
+
+
+def test_no_line_is_named_where_none_is_known() -> None:
+    for report in (None, waiting(), GrowthReport(waiting=(WaitingGroup((), MIB, 1),))):
+        (finding,) = delayed_reuse(replace(job(30 * GIB, 22 * GIB), growth=report))
+        assert finding.culprits == ()
+        assert "allocated at" not in finding.detail

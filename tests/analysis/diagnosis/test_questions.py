@@ -7,6 +7,7 @@ from dataclasses import replace
 from tests.analysis.diagnosis.test_cycle_growth import GARBAGE, teeth
 from tests.analysis.diagnosis.test_evaluation_ramp import evaluated
 from tests.analysis.diagnosis.test_held_memory import STATE, risen
+from tests.support.made_ranks import GIB, made_rank
 from tests.support.step_floors import (
     BASE,
     BLOCKS,
@@ -23,6 +24,7 @@ from tests.support.step_floors import (
 )
 from vramscope_analysis.diagnosis.diagnose import diagnose
 from vramscope_analysis.diagnosis.questions import Question, questions
+from vramscope_analysis.evidence.growth_report import Frame, GrowthReport, WaitingGroup
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 LIST = held_by("attribute", "T.results", "list of 40")
@@ -103,3 +105,22 @@ def test_the_rank_that_has_grown_most_is_first() -> None:
 def test_jobs_that_are_well_are_left_alone() -> None:
     quiet = ("constant", "evaluations", "two optimizers", "longest so far", "longer batches")
     assert all(asked(clean(name)) == [] for name in quiet if name in CLEAN)
+
+
+def test_of_what_waits_for_another_stream_the_lines_are_asked_once() -> None:
+    rank = made_rank(
+        100,
+        columns={
+            "step.peak_active_bytes": 30 * GIB,
+            "step.peak_allocated_bytes": 22 * GIB,
+        },
+    )
+    (question,) = asked(rank)
+    assert question.reason == "which lines allocate what waits for another stream"
+    assert question.params == {"looks": 3, "every": 1, "max_steps": 16}
+    assert question.grown_bytes == 8 * GIB
+    waiting = WaitingGroup((Frame("/job/train.py", 31),), GIB, 2)
+    assert asked(replace(rank, growth=GrowthReport(steps=(20,), waiting=(waiting,)))) == []
+    # One that did not see it is asked again much later.
+    assert asked(replace(rank, growth=GrowthReport(steps=(90,)))) == []
+    assert len(asked(replace(rank, growth=GrowthReport(steps=(20,))))) == 1

@@ -9,7 +9,7 @@ import pytest
 from tests.support.made_segments import segment
 from tests.support.recorded_map import MapOfLooks
 from tests.support.server_rows import make_rows
-from vramscope_analysis.evidence.growth_report import GrowthGroup, GrowthReport
+from vramscope_analysis.evidence.growth_report import GrowthGroup, GrowthReport, WaitingGroup
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence, Stretch
 from vramscope_protocol.messages import DeviceInfo, RankInfo
@@ -122,6 +122,20 @@ def test_the_newest_answer_that_tells_something_counts() -> None:
     assert not rank.take_growth(GrowthReport(4, notes=("Older.",)))
     assert read(rank).growth is telling
     assert rank.take_growth(GrowthReport(10, held=(GrowthGroup(bytes=5),)))
+
+
+def test_what_waits_for_another_stream_stays_known_beside_what_grows() -> None:
+    rank = GatheredRank(INFO)
+    rank.take_growth(GrowthReport(1, (5,), groups=(GrowthGroup(bytes=5),)))
+    assert rank.take_growth(GrowthReport(2, (9,), waiting=(WaitingGroup(bytes=7),)))
+    found = GrowthReport(2, (5,), groups=(GrowthGroup(bytes=5),), waiting=(WaitingGroup(bytes=7),))
+    assert read(rank).growth == found
+    # A look at which nothing waits does not make it unknown.
+    assert rank.take_growth(GrowthReport(3, (20,), notes=("It did not grow.",)))
+    assert read(rank).growth == GrowthReport(
+        3, (20,), notes=("It did not grow.",), waiting=found.waiting
+    )
+    assert not rank.take_growth(GrowthReport(4, (30,)))
 
 
 def test_what_grows_on_the_host_is_told_beside_what_grows_on_the_device() -> None:
