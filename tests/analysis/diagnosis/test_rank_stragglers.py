@@ -129,6 +129,18 @@ def test_ranks_that_are_not_known_yet_are_counted_too() -> None:
     assert finding.summary.startswith("Rank 6 of 8 ")
 
 
+def test_flushes_that_are_a_few_times_as_many_are_chance() -> None:
+    ranks = [flushing(n, 25) for n in range(7)]
+    assert flushed([*ranks, flushing(7, 8)]) == []  # six times, the others twice
+
+
+def test_two_of_eight_ranks_are_told_of_and_three_are_no_exception() -> None:
+    ranks = [*alike(6), account(6, cache=20 * GIB), account(7, cache=30 * GIB)]
+    assert [finding.ranks for finding in cached(ranks)] == [(7,), (6,)]
+    ranks[5] = account(5, cache=25 * GIB)
+    assert cached(ranks) == []
+
+
 @pytest.mark.parametrize("every", [3, 8, 20])
 def test_flushes_of_all_or_of_many_are_no_exception(every: int) -> None:
     assert flushed([flushing(n, every) for n in range(8)]) == []
