@@ -123,7 +123,8 @@ def _remedies(found: HostCulprit | None, rise: HostRise) -> tuple[Remedy, ...]:
 def _of_workers(rank: RankEvidence) -> list[Finding]:
     samples = rank.samples
     rows = thinned(samples, _SHARES)
-    rise = host_rise(rows, rows.numbers(_SHARES))
+    # Copies have an end, and become fewer: most of them come in the first minute.
+    rise = host_rise(rows, rows.numbers(_SHARES), may_slow=True)
     if rise is None:
         return []
     since = samples.after(int(np.searchsorted(samples.time_ns, rise.start_ns)))

@@ -70,13 +70,16 @@ def thinned(rows: Rows, *names: str) -> Rows:
     )
 
 
-def host_rise(rows: Rows, values: Numbers, min_bytes: int = MIN_BYTES) -> HostRise | None:
+def host_rise(
+    rows: Rows, values: Numbers, min_bytes: int = MIN_BYTES, *, may_slow: bool = False
+) -> HostRise | None:
     """The longest steady rise up to now; None if there is none.
 
     Args:
         rows: samples.
         values: one for each of them, NaN where it is not known.
         min_bytes: less growth than this says nothing.
+        may_slow: whether it counts, too, while it becomes slower and will end.
     """
     known = np.flatnonzero(np.isfinite(values) & _is_warm(rows))
     if len(known) < MIN_READINGS:
@@ -88,7 +91,7 @@ def host_rise(rows: Rows, values: Numbers, min_bytes: int = MIN_BYTES) -> HostRi
         if time_s[-1] - from_s < SHORTEST_S:
             break
         chosen = time_s >= from_s
-        grown = _grown(time_s[chosen], found[chosen], min_bytes)
+        grown = _grown(time_s[chosen], found[chosen], min_bytes, may_slow=may_slow)
         if grown is not None:
             return _rise(rows, known[chosen], grown)
     return None
@@ -103,7 +106,7 @@ def _is_warm(rows: Rows) -> NDArray[np.bool_]:
     return warm
 
 
-def _grown(time_s: Numbers, values: Numbers, min_bytes: int) -> int | None:
+def _grown(time_s: Numbers, values: Numbers, min_bytes: int, *, may_slow: bool) -> int | None:
     """By how much the floors have risen; None if they have not, or not steadily."""
     least = max(min_bytes, MIN_SHARE * values[0])
     if values[-1] - values.min() < least or len(np.unique(values)) < MIN_READINGS:
@@ -119,6 +122,8 @@ def _grown(time_s: Numbers, values: Numbers, min_bytes: int) -> int | None:
         return None
     if changes.max() > 0.5 * grown:
         return None  # it came at once
+    if may_slow:
+        return int(grown)
     middle = BINS // 2
     first, second = floors[middle] - floors[0], floors[-1] - floors[middle]
     # There is one change more in the first half.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -140,6 +141,14 @@ def test_copies_in_workers_are_told_from_what_they_keep() -> None:
     (own,) = host_growth(job(**{**WORKERS, "workers_rss_bytes": RISING}))
     assert own.summary.endswith("what they keep for themselves.")
     assert own.evidence["at_most_bytes"] is None
+
+
+def test_copies_become_fewer_and_are_told_all_the_same() -> None:
+    slowing = [int(GIB * (2 - math.exp(-second / 20))) for second in range(SECONDS)]
+    (finding,) = host_growth(job(**{**WORKERS, "workers_pss_bytes": slowing}))
+    assert finding.summary.endswith("more host memory: copies of pages they share.")
+    # A process that grows so fills up with something.
+    assert host_growth(job(anonymous_bytes=slowing)) == []
 
 
 def test_workers_that_come_and_go_say_nothing() -> None:
