@@ -197,6 +197,12 @@ SERIES: Final[dict[str, Series]] = {
             "step.allocated_volume_bytes", "B", "Bytes allocated within the step, all blocks added."
         ),
         Series(
+            "step.autocast_cache_bytes",
+            "B",
+            "Bytes that copies of weights held when an autocast region ended within the step, and "
+            "nothing else any more: the most of its first two regions.",
+        ),
+        Series(
             "step.peak_part",
             "",
             "Part of the step in which its allocated bytes were highest: 1 forward, 2 backward, "

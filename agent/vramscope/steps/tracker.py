@@ -23,6 +23,7 @@ from vramscope.peaks.step_peaks import StepPeaks
 from vramscope.phases.phases import Phases
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.rows import Row, RowSink
+from vramscope.steps.autocast_cache import AutocastCache
 from vramscope.steps.backward_hook import BackwardHook
 from vramscope.steps.boundaries import BackwardOptimizers, OptimizerCycle
 from vramscope.steps.fetches import Fetches
@@ -87,6 +88,10 @@ class StepTracker:
         self._backward_hook = BackwardHook(
             self.is_training_thread, self._backward_begins, self._backward_ended
         )
+        self._autocast = AutocastCache(
+            device.memory_stats, self.is_training_thread, self_cost.add_hook_ns
+        )
+        self._rows.add_columns(self._autocast)
         self._backward_listeners: list[Callable[[], None]] = []
         self._optimizer_listeners: list[Callable[[Any], None]] = []
         self._has_backward = False
@@ -123,18 +128,21 @@ class StepTracker:
         self._hooks.install()
         if self._parts is not None or self._backward_listeners:
             self._backward_hook.install()
+        self._autocast.install()
         self._fetches.saves.poll()
 
     def remove(self) -> None:
         """Take every hook out of PyTorch."""
         self._hooks.remove()
         self._backward_hook.remove()
+        self._autocast.remove()
         self._fetches.saves.remove()
 
     def forget_after_fork(self) -> None:
         """In a forked child: be idle from now on, without taking a lock."""
         self._hooks.forget_after_fork()
         self._backward_hook.forget_after_fork()
+        self._autocast.forget_after_fork()
         self._fetches.saves.forget_after_fork()
 
     def poll(self) -> None:

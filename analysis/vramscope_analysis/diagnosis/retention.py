@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from vramscope_analysis.diagnosis.autocast_cache import autocast_cache
 from vramscope_analysis.diagnosis.finding import Culprit, Finding, Remedy
 from vramscope_analysis.diagnosis.growth_evidence import growth_evidence, pace_text, since_text
 from vramscope_analysis.diagnosis.growth_group import lines_of, main_holder
@@ -29,6 +30,7 @@ def retention(rank: RankEvidence) -> list[Finding]:
         *_shared(reading),
         *(_held(held) for held in held_memory(rank) if not held.is_exception),
         *in_evaluation(rank, reading),
+        *autocast_cache(rank),
     ]
 
 
