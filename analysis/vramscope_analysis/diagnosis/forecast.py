@@ -70,7 +70,7 @@ class Forecast:
     def words(self) -> str:
         """``Out of memory in 26 to 34 minutes.``"""
         if self.early_steps <= 0:
-            return f"Out of memory within {duration_range(self.late_s, self.late_s)}."
+            return f"Out of memory in {duration_range(0.0, self.late_s)}."
         return f"Out of memory in {duration_range(self.early_s, self.late_s)}."
 
     def evidence(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +34,16 @@ def test_the_end_of_an_even_leak_is_told_to_a_few_percent() -> None:
     assert found.late_steps - found.early_steps < 100
     assert found.early_s == pytest.approx(found.early_steps * 0.01, rel=0.05)
     assert found.words == "Out of memory in 7 to 8 seconds."
+
+
+def test_what_may_come_with_the_next_step_has_no_lower_bound() -> None:
+    rank = replace(at(leaking(MIB, steps=2000), 1330), total_bytes=2 * GIB)
+    slow = replace(rank.steps, time_ns=rank.steps.time_ns * 321)
+    found = said(replace(rank, steps=slow))
+    assert found is not None
+    assert found.early_steps == 0
+    assert 6 < found.late_s < 10
+    assert found.words == f"Out of memory in less than {math.ceil(found.late_s)} seconds."
 
 
 @pytest.mark.parametrize("noise_mib", [1, 60, 200])
