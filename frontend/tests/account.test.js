@@ -35,6 +35,7 @@ test("the sentence says whether the picture is whole", () => {
   assert.equal(trustVerdict([rank(null)], []), null);
   const whole = trustVerdict([rank(status())], []);
   assert.equal(whole?.severity, "ok");
+  assert.match(trustVerdict([rank({ ...status(), cost_fraction: 0.0004 })], [])?.second ?? "", /^Watching costs 0\.04.% of a core\. /);
   assert.match(whole?.sentence ?? "", /^The picture is whole: nothing was lost, no error of the agent\.$/);
   const gaps = trustVerdict([rank(status({}, { guard_errors: 2 }), { samples_lost: 512 })], []);
   assert.equal(gaps?.sentence, "The picture has gaps: 512 rows were lost, 2 errors of the agent.");

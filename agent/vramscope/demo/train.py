@@ -120,7 +120,7 @@ class Habits:
         """Sequence length of the next batch."""
         if self.phase != "varlen":
             return size.length
-        return int(torch.randint(size.length // 4, 2 * size.length, (), generator=generator))
+        return int(torch.randint(size.length // 4, 5 * size.length // 4, (), generator=generator))
 
 
 def train_step(

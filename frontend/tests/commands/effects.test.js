@@ -27,6 +27,7 @@ test("nothing to return is no offer", () => {
 
 test("the reason comes first when it did not work", () => {
   assert.equal(receiptSentence(command({ state: "expired", dry_run: false }, { message: "no optimizer step within 30 s. Nothing was changed." }), 1), "Expired: no optimizer step within 30 s. Nothing was changed.");
+  assert.equal(receiptSentence(command({ state: "done", dry_run: false }, { returned_bytes: null, message: "Snapshot bd241f0fde824c908bc2f7775e4c3c77: 558 blocks." }), 1), "Snapshot bd241f0f: 558 blocks.");
   assert.match(receiptSentence(command({ state: "refused", receipts: {} }), 1), /^Refused: .*Nothing was changed/);
   assert.equal(receiptSentence(command({ dry_run: false }), 1), "19.7 GiB returned to the device.");
 });

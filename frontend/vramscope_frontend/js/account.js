@@ -56,7 +56,7 @@ export function trustVerdict(ranks, findings) {
   const lost = ranks.reduce((sum, rank) => sum + (rank.samples_lost ?? 0) + (rank.steps_lost ?? 0), 0);
   const costs = statuses.map((status) => status.cost_fraction);
   const errors = statuses.reduce((sum, status) => sum + (status.guard_errors ?? 0), 0);
-  const cost = costs.length ? `Watching costs ${percent(Math.max(...costs))} of a core${ranks.length > 1 ? " on the dearest rank" : ""}. ` : "";
+  const cost = costs.length ? `Watching costs ${finePercent(Math.max(...costs))} of a core${ranks.length > 1 ? " on the dearest rank" : ""}. ` : "";
   const degraded = openFindings(findings).filter((finding) => finding.kind === "agent_degraded");
   if (degraded.length) {
     return { severity: degraded[0].severity === "info" ? "info" : "warn", key: "degraded", sentence: `Less is shown than was asked for${ranks.length > 1 ? ` on ${plural(degraded.length, "rank")}` : ""}. ${degraded[0].summary}`, second: `${cost}What is shown was measured; nothing is filled in.` };
@@ -64,6 +64,14 @@ export function trustVerdict(ranks, findings) {
   if (!statuses.length && lost === 0) return null;
   const parts = [lost === 0 ? "nothing was lost" : `${count(lost)} rows were lost`, errors === 0 ? "no error of the agent" : plural(errors, "error of the agent", "errors of the agent")];
   return { severity: lost === 0 && errors === 0 ? "ok" : "info", key: `trust-${lost === 0}-${errors === 0}`, sentence: `${lost === 0 && errors === 0 ? "The picture is whole" : "The picture has gaps"}: ${parts.join(", ")}.`, second: `${cost}What is not known is shown as “–”, never as 0.` };
+}
+
+/**
+ * What costs little is not 0.
+ * @param {number} share
+ */
+function finePercent(share) {
+  return share < 0.0095 ? `${(share * 100).toFixed(2)}\u202f%` : percent(share);
 }
 
 /** @param {number} value */

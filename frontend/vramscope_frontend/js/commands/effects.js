@@ -83,7 +83,8 @@ export function dryRunSentence(dryRun, activePeak) {
  */
 export function receiptSentence(command, world_size) {
   const receipts = receiptsOf(command);
-  const message = receipts.map(({ receipt }) => receipt.message).find(Boolean);
+  // Of an id eight digits tell as much as all of them.
+  const message = receipts.map(({ receipt }) => receipt.message).find(Boolean)?.replace(/\b([0-9a-f]{8})[0-9a-f]{24}\b/g, "$1");
   const where = receipts.length ? ranksText(receipts.map(({ rank }) => rank), world_size) : ranksText(command.ranks, world_size);
   switch (command.state) {
     case "done": {

@@ -79,7 +79,7 @@ export class Commands {
       if (commands.length === 0) return [el("p", { class: "empty-line" }, "No command yet. The first one is under More actions, or: ", el("code", {}, `vramscope command ${run.name} memory_summary`))];
       const table = dataTable(["Time", ">Step", "Command", "Ranks", "What came of it", "By"], commands.slice(0, 100).map((command) => {
         const first = receiptsOf(command)[0]?.receipt;
-        return [el("span", { title: clockWithUtc(command.finished_ns) }, clock(command.finished_ns ?? command.created_ns)), known(first?.step) ? count(first.step) : "–", commandTitle(command.name) + (command.dry_run ? ", dry run" : ""), ranksText(command.ranks, run.world_size), el("button", { class: "button link", type: "button", click: () => this.pick(command.id) }, command.dry_run && command.state === "done" ? `Measured: ${receiptSentence(command, run.world_size).replace("returned to", "could return to")}` : receiptSentence(command, run.world_size)), command.issued_by || command.origin];
+        return [el("span", { title: clockWithUtc(command.finished_ns) }, clock(command.finished_ns ?? command.created_ns)), known(first?.step) ? count(first.step) : "–", commandTitle(command.name) + (command.dry_run ? ", dry run" : ""), el("span", { class: "unbroken" }, ranksText(command.ranks, run.world_size)), el("button", { class: "button link", type: "button", click: () => this.pick(command.id) }, command.dry_run && command.state === "done" ? `Measured: ${receiptSentence(command, run.world_size).replace("returned to", "could return to")}` : receiptSentence(command, run.world_size)), command.issued_by || command.origin];
       }), "Receipts");
       return [table];
     });

@@ -45,13 +45,15 @@ export class OomPage {
     this.copyWords = el("button", { class: "button link", type: "button", click: () => void copyFrom(this.copyWords, this.answer?.report.message ?? "") }, "Copy");
     this.wordsPanel = panel("PyTorch's own words", [el("div", { class: "controls" }, this.copyWords)], this.words);
     this.more = el("div", { class: "body" });
+    this.threadsPanel = panel("Threads and state at that moment", [], this.more);
+    this.threadsPanel.classList.add("threads");
     this.others = el("div", { class: "body" });
     this.othersPanel = panel("Other ranks", [], this.others);
     const copy = el("button", { class: "button", type: "button", click: () => void copyFrom(copy, this.markdown()) }, "Copy as Markdown");
     const download = document.documentElement.dataset.frame === undefined ? el("a", { class: "button", href: `/api/v1/ooms/${encodeURIComponent(this.id)}`, download: `oom-${this.id}.json`, target: "_self" }, "Download report") : null;
     this.tools = el("div", { class: "runs-tools oom-tools" }, el("a", { href: page.pathOf("snapshots") }, "‹ Snapshots"), el("span", { class: "spacer" }), copy, download);
     this.element = el("div", {}, this.tools, this.problem, el("div", { class: "oom-grid" },
-      el("div", { class: "rail one" }, this.wherePanel, this.wayPanel, panel("Threads and state at that moment", [], this.more)),
+      el("div", { class: "rail one" }, this.wherePanel, this.wayPanel, this.threadsPanel),
       el("aside", { class: "rail", "aria-label": "What would have helped, who held it" }, panel("What would have helped", [], this.helped), panel("Who held it", [this.heldContext], this.held), this.othersPanel, this.wordsPanel)));
     this.othersPanel.hidden = true;
     void this.load();

@@ -177,7 +177,19 @@ export class Overview {
     }
     this.showTodo(facts);
     const more = [...turnings(run), ...findingHappenings(session.store.state.findings), ...phaseHappenings(session.phases.of(this.shownRank ?? session.firstRank))];
-    showHappenings(this.eventsBody, happenings(session.store.state.events, session.store.state.commands, run.world_size, more), 8);
+    showHappenings(this.eventsBody, happenings(session.store.state.events, session.store.state.commands, run.world_size, more), 8, this.stepAt);
+  }
+
+  /** The step that was running at a time, as far as that is known; of all ranks together there is none. */
+  get stepAt() {
+    const steps = this.page.session.rankData?.steps.whole();
+    const run = this.page.session.run;
+    if (!steps?.x.length || !run) return null;
+    const stretches = stretchesOf(steps);
+    return (/** @type {number} */ time_ns) => {
+      const t = (time_ns - run.started_ns) / 1e9;
+      return t < steps.t[0] ? 0 : numberAt(stretches, Math.floor(xAtTime(steps, t)));
+    };
   }
 
   /** @param {import("../data/rank-data.js").RankData} data */

@@ -2,7 +2,7 @@
 
 import { CROSSED, hatchColour, readTokens } from "../charts/theme.js";
 import { el } from "../dom.js";
-import { changeInUnit, count, exactBytes, inUnit, known, tableUnit } from "../format.js";
+import { changeInUnit, count, exactBytes, inUnit, known, sizeText, tableUnit } from "../format.js";
 import { isLarge } from "../rank-compare.js";
 import { swatch } from "./breakdown.js";
 import { dataTable } from "./parts.js";
@@ -65,7 +65,8 @@ export function compareParts({ rank, step, rows, median, own, limit }) {
     tr.classList.toggle("zero", i < rows.length && /^(0\.0|–)$/.test(tr.cells[3].textContent ?? ""));
     tr.classList.toggle("sum", i === rows.length && rows.length > 0);
   });
-  return [el("div", { class: "bars" }, bar(`rank ${rank}`, "own", own.used), bar("median", "median", median.used)), table, ...(known(step) && rows.length ? [el("p", { class: "ink3 compare-note" }, `Each rank at its own highest step; for rank ${rank} that is step ${count(step)}.`)] : [])];
+  const axis = known(limit) ? el("div", { class: "bar-row bar-axis" }, el("span", {}), el("div", {}, el("span", {}, "0"), el("span", {}, `${sizeText(limit)}, the limit`))) : null;
+  return [el("div", { class: "bars" }, bar(`rank ${rank}`, "own", own.used), bar("median", "median", median.used), axis), table, ...(known(step) && rows.length ? [el("p", { class: "ink3 compare-note" }, `Each rank at its own highest step; for rank ${rank} that is step ${count(step)}.`)] : [])];
 }
 
 /**
