@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 MIB = 1 << 20
-STEPS = 300
+STEPS = 800
 LAYERS = 12
 
 
