@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from vramscope_analysis.diagnosis.advisor import BACKWARD, FORWARD, offloaded_state, smaller_state
+from vramscope_analysis.diagnosis.advisor import BACKWARD, FORWARD
 from vramscope_analysis.diagnosis.finding import Finding, Remedy
 from vramscope_analysis.diagnosis.head_room import allocator_limit
+from vramscope_analysis.diagnosis.optimizer_advice import offloaded_state, smaller_state
 from vramscope_analysis.diagnosis.peak_parts import peak_parts
 from vramscope_analysis.diagnosis.words import MIB, count_text, fitting, size_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
