@@ -16,6 +16,7 @@ import numpy as np
 from vramscope_analysis.diagnosis.cache_use import CacheUse, cache_use
 from vramscope_analysis.diagnosis.finding import Finding, Remedy
 from vramscope_analysis.diagnosis.fragmentation_evidence import (
+    beyond_sentence,
     fragmentation_evidence,
     layout_of_pieces,
     request_sentence,
@@ -58,11 +59,13 @@ def fragmentation(rank: RankEvidence) -> list[Finding]:
         Finding(
             KIND,
             "warning" if is_harmful or ahead is not None else "info",
-            _headline(ahead) if ahead else _summary(use, shape, flushes if is_harmful else 0),
+            _headline(ahead)
+            if ahead
+            else _summary(use, shape, flushes if is_harmful else 0, beyond_sentence(rank)),
             fragmentation_evidence(rank, use, layout, shape, ahead, flushes),
             0.95 if remedies else 0.8,
             remedies=(*proof, *shape_remedies(shape)) or (_RECORD,),
-            detail=_detail(rank, use, shape, ahead),
+            detail=_detail(rank, use, shape, ahead, flushes if is_harmful else 0),
         )
     ]
 
@@ -105,9 +108,11 @@ def _headline(ahead: NextRequest) -> str:
     )
 
 
-def _summary(use: CacheUse | None, shape: PieceShape | None, flushes: int) -> str:
+def _summary(use: CacheUse | None, shape: PieceShape | None, flushes: int, beyond: str) -> str:
     if use is None:
         return ""
+    if flushes and beyond:
+        return fitting(beyond)
     lost, of = size_text(use.unexplained_bytes), size_text(use.reserved_bytes)
     if flushes:
         return fitting(
@@ -123,8 +128,12 @@ def _detail(
     use: CacheUse | None,
     shape: PieceShape | None,
     ahead: NextRequest | None,
+    flushes: int,
 ) -> str:
     sentences: list[str] = []
+    if flushes and not ahead and beyond_sentence(rank):
+        times = count_text(flushes, "time")
+        sentences.append(f"The cache was flushed {times} for a step that fits.")
     if ahead is not None:
         sentences.append(
             "The cache has to be flushed for it."

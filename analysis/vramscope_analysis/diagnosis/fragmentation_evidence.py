@@ -86,6 +86,21 @@ def request_sentence(rank: RankEvidence) -> str:
     return f"{asked_text(requests)}. {served}{more}." if served else f"{asked_text(requests)}."
 
 
+def beyond_sentence(rank: RankEvidence) -> str:
+    """How often the job asked for more in one piece than there is, of enough; empty is never."""
+    requests, fit = _requests(rank), _fit(rank)
+    if requests is None or fit is None:
+        return ""
+    beyond = _beyond(requests, fit)
+    largest, free = max(fit.largest_free_bytes, fit.room_bytes), fit.free_bytes + fit.room_bytes
+    if not beyond or free < max(requests.of_steps):
+        return ""
+    return (
+        f"{beyond} of {count_text(len(requests.of_steps), 'recorded step')} asked for more in one "
+        f"piece than the largest, {size_text(largest)}, of {size_text(free)} free."
+    )
+
+
 def _requests(rank: RankEvidence) -> RecordedRequests | None:
     return None if rank.window is None else rank.window.requests
 

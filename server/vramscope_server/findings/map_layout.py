@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -36,8 +37,10 @@ def map_layout(parts: MapParts) -> MemoryLayout:
     """The layout of a map. Takes some milliseconds for many blocks.
 
     Args:
-        parts: by address.
+        parts: of one frame.
     """
+    # Sorted here and not where they are kept: that is on the event loop.
+    parts = replace(parts, segments=sorted(parts.segments, key=lambda each: each[0][0]))
     segments, blocks = _segments(parts), _blocks(parts)
     held = _held(segments)
     of_segment = np.repeat(np.arange(len(held.start)), segments["blocks"])

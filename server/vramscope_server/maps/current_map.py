@@ -49,7 +49,7 @@ class MapParts:
 
     Args:
         head: what the last frame says of itself.
-        segments: row and blocks of each, by address; none of them is ever changed.
+        segments: row and blocks of each, in any order; none of them is ever changed.
         texts: names of owners and stacks; only ever longer.
     """
 
@@ -115,8 +115,7 @@ class CurrentMap:
 
     def parts(self) -> MapParts:
         """The same without a copy of any block."""
-        segments = [self._segments[address] for address in sorted(self._segments)]
-        return MapParts(self._head, segments, self._texts)
+        return MapParts(self._head, list(self._segments.values()), self._texts)
 
     def whole(self) -> dict[str, Any]:
         """Everything, in the form of a frame without a base."""

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.allocator_traces import load_trace
 from tests.support.made_layouts import made_layout
+from tests.support.made_moments import recorded
 from tests.support.made_ranks import GIB, MIB, made_rank, prefixes, recorded_rank, rows_of
 from vramscope_analysis.diagnosis.fragmentation import fragmentation
 from vramscope_analysis.diagnosis.settings_advice import trials_of
@@ -19,6 +20,7 @@ from vramscope_analysis.evidence.recorded_requests import RecordedRequests, Requ
 from vramscope_analysis.evidence.recorded_window import RecordedWindow
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
+from vramscope_analysis.evidence.window_layout import window_layout
 from vramscope_analysis.replay import advise
 
 COUNT = 120
@@ -205,3 +207,24 @@ def test_when_no_setting_helps_recording_again_is_not_advised() -> None:
     ]
     (finding,) = fragmentation(told)
     assert finding.evidence["replayed"][0]["peak_reserved_bytes"] > 0
+
+
+def test_steps_that_differ_are_told_by_how_many_of_them_need_more_than_there_is() -> None:
+    """A recorded job with sequences of any length, in the moment before it ran out of memory."""
+    memory = recorded("oom__default")
+    window = RecordedWindow.of(memory)
+    rank = prefixes(going_on("oom__default", 3 * GIB, settings="", window=window))[90]
+    last = window_layout(memory, memory.out_of_memory[0][0] - 1)
+    told = replace(last, limit_bytes=last.reserved_bytes, step=91)
+    (finding,) = fragmentation(replace(rank, layout=told))
+    assert finding.severity == "warning"
+    assert finding.summary == (
+        "7 of 30 recorded steps asked for more in one piece than the largest, 154 MiB, "
+        "of 408 MiB free."
+    )
+    assert finding.detail.startswith("The cache was flushed 7 times for a step that fits.")
+    # All pieces together would not be enough: that is another matter.
+    little = replace(
+        told, pools=tuple(replace(p, free_bytes=1, largest_bytes=1) for p in told.pools)
+    )
+    assert "lie in pieces; the cache" in fragmentation(replace(rank, layout=little))[0].summary

@@ -49,5 +49,6 @@ def test_a_gradient_does_not_stay() -> None:
         {"name": "Optimizer.step#Adam.step", "stage": stage, "device": 0, "time_us": at}
         for stage, at in (("START", 10), ("END", 30))
     ]
-    layout = window_layout(memory(entries, held, annotations=scopes))
-    assert layout.pinned_bytes == 0
+    last = memory(entries, held, annotations=scopes)
+    layout = window_layout(last, last.last_moment)
+    assert (layout.free_bytes, layout.pinned_bytes) == (18 * MIB, 0)

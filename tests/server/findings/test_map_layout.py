@@ -111,6 +111,12 @@ def test_of_blocks_shown_as_one_nobody_knows_where_they_lie() -> None:
     assert large.free_bytes == 3 * 9000 * MIB // 4
 
 
+def test_segments_come_in_any_order() -> None:
+    watched = Watched()
+    layout = watched.look([segment(HERE + (1 << 30), "a1 f3"), segment(HERE, "f9 a2")], 1)
+    assert (layout.free_bytes, layout.largest_bytes) == (12 * MIB, 9 * MIB)
+
+
 def test_an_empty_map_has_no_pools() -> None:
     layout = Watched().look([], 3)
     assert (layout.pools, layout.step) == ((), 3)

@@ -58,7 +58,9 @@ def test_of_many_ranks_some_are_asked_at_a_time_and_each_in_its_turn() -> None:
     maps, clock = Maps(), Clock()
     looks = MapLooks(maps, clock)
     everyone = judgement(*range(20))
-    for _ in range(4):
+    looks.look(everyone)
+    assert len(maps.asked) == 8
+    for _ in range(3):
         looks.look(everyone)
     assert [rank for _, rank in maps.asked] == list(range(20))
 

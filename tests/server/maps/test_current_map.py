@@ -133,7 +133,9 @@ def test_parts_stay_as_they_were_while_frames_come() -> None:
     kept.take(source.frame([segment(HERE + (1 << 30), "a3"), segment(HERE, "a1 f1")], 1))
     parts = kept.parts()
     kept.take(source.frame([segment(HERE, "f2")], 2))
-    assert [row[0] for row, _ in parts.segments] == [HERE, HERE + (1 << 30)]
-    assert [table["state"].tolist() for _, table in parts.segments] == [[1, 0], [1]]
+    assert {row[0]: table["state"].tolist() for row, table in parts.segments} == {
+        HERE: [1, 0],
+        HERE + (1 << 30): [1],
+    }
     assert parts.head["step"] == 1
     assert [table["state"].tolist() for _, table in kept.parts().segments] == [[0]]
