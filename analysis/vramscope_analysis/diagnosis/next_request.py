@@ -17,8 +17,6 @@ from vramscope_analysis.diagnosis.words import MIB
 from vramscope_analysis.evidence.recorded_requests import Request
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
-LATELY_STEPS: Final = 3
-"""A flush within the last steps shows that requests find no place."""
 BEFORE_STEPS: Final = 10
 _MORE_BYTES: Final = MIB
 """By so much more in use than in the steps before: what held for them does not any more."""
@@ -70,7 +68,7 @@ def next_request(rank: RankEvidence) -> NextRequest | None:
 
 def _steps_agree(rank: RankEvidence, step: int | None) -> bool:
     """Whether what the steps did can be so: they asked for as much, and found a place or not."""
-    rows = rank.steps.after(-BEFORE_STEPS - LATELY_STEPS)
+    rows = rank.steps.after(-BEFORE_STEPS)
     flushes = np.diff(rows.numbers("num_alloc_retries"))
     if rows.number is None or step is None or step not in rows.number[1:]:
         return False  # the look is of a time long ago
@@ -78,15 +76,15 @@ def _steps_agree(rank: RankEvidence, step: int | None) -> bool:
     since = flushes[number > step]
     if not (since > 0).all():
         return False  # a step after the look went without a flush
-    before = number <= step
-    if (flushes[before][-LATELY_STEPS:] > 0).any() or (since > 0).any():
+    # One without a flush that ended as this look begins has found in it what it asked for.
+    if flushes[number == step][-1] > 0 or len(since):
         return True
     return _has_more_in_use(rank, step)
 
 
 def _has_more_in_use(rank: RankEvidence, step: int) -> bool:
     """Whether more stays at the end of this step than at the end of those before."""
-    rows = rank.steps.after(-BEFORE_STEPS - LATELY_STEPS)
+    rows = rank.steps.after(-BEFORE_STEPS)
     active = rows.numbers("active_bytes.all.current")
     if rows.number is None:
         return False

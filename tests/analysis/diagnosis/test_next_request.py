@@ -98,6 +98,8 @@ def test_where_something_speaks_against_it_nothing_is_told(why: str, rank: RankE
 def test_steps_that_found_a_place_refute_it() -> None:
     # All is as in the look, and the last steps found what they asked for.
     assert next_request(at_the_edge(flushes=[0] * COUNT)) is None
+    # The flush is over: the two steps after it found a place.
+    assert next_request(at_the_edge(flushes=[0] * (COUNT - 3) + [1, 0, 0])) is None
     # A step after the look went without a flush.
     assert next_request(at_the_edge(step=COUNT - 2, flushes=[1] * (COUNT - 1) + [0])) is None
     # The look is of a time long ago.
