@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,9 +109,10 @@ def measure(
 
 def within_budget(step: Callable[[], object], server: ServerProcess) -> None:
     """Print the rate that the default cost budget leaves."""
-    vramscope.attach(server.url, server.token, run="budget")
+    run = uuid.uuid4().hex[:8]
+    vramscope.attach(server.url, server.token, run=run)
     steps_per_second(step, 12.0)
-    status = server.get("/api/v1/runs/budget")["ranks"][0]["status"]
+    status = server.get(f"/api/v1/runs/{run}")["ranks"][0]["status"]
     vramscope.detach()
     print(f"default budget: {status}")
 
@@ -151,7 +153,7 @@ def main() -> None:
             steps_per_second(step, 2.0)
             print(f"{kind}-bound, {1000 / steps_per_second(step, 1.0):.2f} ms a step")
             measure(step, server, arguments)
-        within_budget(launch_bound_step(device), server)
+            within_budget(step, server)
     if arguments.only is None:
         import_cost()
 

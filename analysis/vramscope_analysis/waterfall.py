@@ -182,8 +182,11 @@ def _divide_device(parts: Account, reading: Reading, reserved: int | None) -> No
     parts["device"] = size = max(size, 0)
     whole = _Whole(size)
     parts["reserved"] = whole.take(reserved)
-    outside = parts["outside"] = whole.take(_difference(reading.process, reading.sample_reserved))
-    other = parts["other_processes"] = whole.take(reading.other)
+    outside = _difference(reading.process, reading.sample_reserved)
+    outside = parts["outside"] = whole.take(_within(outside, reading.used, reading.sample_reserved))
+    other = parts["other_processes"] = whole.take(
+        _within(reading.other, reading.used, reading.process)
+    )
     if reading.total is None:
         parts["unknown"] = whole.take_rest()
         return
@@ -237,6 +240,13 @@ def _gradients(reading: Reading, moment: Moment) -> tuple[int | None, int]:
         return kept, 0
     sure = min(kept or 0, end)
     return sure, end - sure
+
+
+def _within(size: int | None, used: int | None, before: int | None) -> int | None:
+    """A part of what is used: the driver's two answers are never of quite the same moment."""
+    if size is None or used is None or before is None:
+        return size
+    return max(0, min(size, used - before))
 
 
 def _difference(whole: int | None, part: int | None) -> int | None:

@@ -29,7 +29,7 @@ def main() -> None:
         for name, p in model.named_parameters()
     }
     on_host = {name: [t.cpu().numpy().copy() for t in pair] for name, pair in states.items()}
-    train(model, optimizer, 150)
+    train(model, optimizer, 300)  # long enough to be asked what stays
     del states
     train(model, optimizer, 120)
     torch.cuda.empty_cache()

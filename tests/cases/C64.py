@@ -31,7 +31,7 @@ def main() -> None:
     free = torch.cuda.mem_get_info()[0]
     filler = torch.empty(free - LEFT, dtype=torch.uint8, device="cuda")  # culprit
     del filler
-    train(model, optimizer, 300)
+    train(model, optimizer, 600)
     place = ctypes.c_void_p()
     print("past torch:", runtime.cudaMalloc(ctypes.byref(place), ctypes.c_size_t(2 * LEFT)))
     runtime.cudaGetLastError()

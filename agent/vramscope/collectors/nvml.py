@@ -48,6 +48,7 @@ class NvmlMonitor:
         self._memory_version: Any = None
         self._reads_v2 = False
         self._reserved_bytes = 0
+        self._listed_used_bytes = UNKNOWN
         self._memory_due_ns = 0
         self._latest = DeviceMemory()
         self._slow = self._slow_readings()
@@ -105,9 +106,7 @@ class NvmlMonitor:
             self._reserved_bytes = reserved_bytes
             self._read_memory()
         for position, (due_ns, read) in enumerate(self._slow):
-            # What a process holds outside of PyTorch is a difference of two numbers.
-            is_stale = position == 0 and reserved_bytes != self._listing.reserved_bytes
-            if now_ns >= due_ns or is_stale:
+            if now_ns >= due_ns or (position == 0 and self._is_listing_stale()):
                 self._slow[position] = (now_ns + SLOW_INTERVAL_NS, read)
                 read()
         return copy(latest)
@@ -117,6 +116,14 @@ class NvmlMonitor:
         if self._handle is not None:
             self._read_memory()
         return copy(self._latest)
+
+    def _is_listing_stale(self) -> bool:
+        """Whether the list of processes is of another moment than the device's memory.
+
+        What a process holds outside of PyTorch, and what no process holds, are differences.
+        """
+        is_of_now = self._listing.reserved_bytes == self._reserved_bytes
+        return not is_of_now or self._listed_used_bytes != self._latest.used_bytes
 
     def _read_memory(self) -> None:
         memory, latest = self._memory_info(), self._latest
@@ -187,6 +194,7 @@ class NvmlMonitor:
         self._listing = ProcessListing(
             own, self._reserved_bytes, None if listed is None else tuple(listed)
         )
+        self._listed_used_bytes = self._latest.used_bytes
         self._latest.process_bytes = own
         self._latest.other_bytes = other
 

@@ -56,11 +56,12 @@ def other_process(run: RunEvidence) -> list[Finding]:
         or rank.steps.last("reserved_bytes.all.current")
         for rank in run.ranks
     }
+    homes = {rank.rank: rank.device_uuid for rank in run.ranks if rank.device_uuid}
     findings: list[Finding] = []
     for rank in run.ranks:
         others = others_of(rank)
         findings += _strangers(rank, [other for other in others if other.rank is None])
-        findings += _own_ranks(rank, others, reserved)
+        findings += _own_ranks(rank, others, homes, reserved)
     return findings
 
 
@@ -148,15 +149,18 @@ def _stranger_remedies(
 
 
 def _own_ranks(
-    rank: RankEvidence, others: list[Other], reserved: Mapping[int, int | None]
+    rank: RankEvidence,
+    others: list[Other],
+    homes: Mapping[int, str],
+    reserved: Mapping[int, int | None],
 ) -> list[Finding]:
-    """Ranks that train elsewhere: they hold more than they have here."""
+    """Ranks that train on another device, and hold memory of this one too."""
     strays = [
         other
         for other in others
         if other.rank is not None
         and other.bytes >= MIN_BYTES // 4
-        and (reserved.get(other.rank) or 0) > other.bytes
+        and _trains_elsewhere(rank, other, homes.get(other.rank, ""), reserved.get(other.rank) or 0)
     ]
     if not strays:
         return []
@@ -198,6 +202,12 @@ def _own_ranks(
             ranks=(rank.rank,),
         )
     ]
+
+
+def _trains_elsewhere(rank: RankEvidence, other: Other, home: str, reserved_bytes: int) -> bool:
+    if home and rank.device_uuid:
+        return home != rank.device_uuid
+    return reserved_bytes > other.bytes  # its own memory is more than what it has here
 
 
 def _plain(other: Other, reserved: Mapping[int, int | None]) -> dict[str, Any]:

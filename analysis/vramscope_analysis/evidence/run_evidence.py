@@ -57,6 +57,7 @@ class RankEvidence:
         events: everything else that happened, oldest first.
         total_bytes: size of the device.
         limit_bytes: the process's own cap below that; None is none.
+        device_uuid: which device it is, as its driver calls it; empty is not known.
         settings: the allocator's settings as one string; None is not known.
         processes: what processes hold of the device: ``pid``, ``command``, ``bytes``, ``own``.
         outside: what this process holds beside PyTorch's allocator: ``name``, ``bytes``.
@@ -77,6 +78,7 @@ class RankEvidence:
     events: tuple[Happening, ...] = ()
     total_bytes: int | None = None
     limit_bytes: int | None = None
+    device_uuid: str = ""
     torch_version: str = ""
     settings: str | None = None
     processes: tuple[Mapping[str, Any], ...] = ()

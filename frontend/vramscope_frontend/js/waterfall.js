@@ -80,6 +80,15 @@ export function account(reading, moment) {
 }
 
 /**
+ * A part of what is used: the driver's two answers are never of quite the same moment.
+ *
+ * @param {number | null} size
+ * @param {number | null} used
+ * @param {number | null} before
+ */
+const within = (size, used, before) => (size === null || used === null || before === null ? size : Math.max(0, Math.min(size, used - before)));
+
+/**
  * @param {Reading} reading
  * @param {number | null} held by PyTorch at the moment
  */
@@ -88,7 +97,9 @@ function ofDevice(reading, held) {
   const size = total ?? used ?? held;
   if (size === null) return { device: null, reserved: null, outside: null, other_processes: null, driver: null, unknown: null, free: null };
   const device = new Whole(Math.max(0, size));
-  const [reserved, outside, other_processes] = [device.take(held), device.take(less(process, sample_reserved)), device.take(other)];
+  const reserved = device.take(held);
+  const outside = device.take(within(less(process, sample_reserved), used, sample_reserved));
+  const other_processes = device.take(within(other, used, process));
   const parts = { device: Math.max(0, size), reserved, outside, other_processes };
   if (total === null) return { ...parts, driver: null, unknown: device.left, free: null };
   const driver = device.take(less(less(total, used), free));

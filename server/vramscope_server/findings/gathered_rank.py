@@ -196,6 +196,7 @@ class GatheredRank:
             events=tuple(happening for happening, _ in self._events),
             total_bytes=None if device is None else device.total_bytes,
             limit_bytes=None if device is None else device.limit_bytes,
+            device_uuid="" if device is None else device.uuid or "",
             torch_version=self.info.software.get("torch", ""),
             settings=self._settings,
             processes=tuple(

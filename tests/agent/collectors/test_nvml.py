@@ -257,9 +257,9 @@ def test_the_list_of_processes_is_kept_with_what_pytorch_held(
 ) -> None:
     monkeypatch.setattr(nvml_module, "_sees_every_process", lambda: True)
     processes = [(OWN, 700), (OTHER, None)]
-    fake = FakeNvml({"uuid": "GPU-0", "processes": processes})
+    device: dict[str, Any] = {"uuid": "GPU-0", "processes": processes}
     clock = FakeClock()
-    monitor = NvmlMonitor(NvmlLibrary(Notices(), lambda: fake), clock, {})
+    monitor = NvmlMonitor(NvmlLibrary(Notices(), lambda: FakeNvml(device)), clock, {})
     assert monitor.last_listing().processes is None
     monitor.select(0)
     monitor.read(reserved_bytes=500)
@@ -273,6 +273,16 @@ def test_the_list_of_processes_is_kept_with_what_pytorch_held(
     assert monitor.last_listing() is listing
     monitor.read(reserved_bytes=650)
     assert monitor.last_listing().outside_bytes == 250
+
+    # And when more of the device is in use, whoever it is.
+    processes[1] = (OTHER, 40)
+    clock.advance(1.1 * nvml_module.MEMORY_INTERVAL_NS / 1e9)
+    monitor.read(reserved_bytes=650)
+    assert monitor.last_listing().processes == ((OWN, 900), (OTHER, None))
+    device["used"] = 340
+    clock.advance(1.1 * nvml_module.MEMORY_INTERVAL_NS / 1e9)
+    monitor.read(reserved_bytes=650)
+    assert monitor.last_listing().processes == ((OWN, 900), (OTHER, 40))
 
     # The whole sentinel, and numbers of another pid namespace, say nothing.
     processes[0] = (OWN, (1 << 64) - 1)

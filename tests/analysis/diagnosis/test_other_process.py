@@ -129,3 +129,13 @@ def test_ranks_that_share_a_device_on_purpose_are_no_strays() -> None:
     assert judged(*both) == []
     # Of a rank that has not been heard of nothing is known.
     assert judged(rank(other_rank(1, 700 * MIB), free=30 * GIB)) == []
+
+
+def test_where_a_rank_trains_says_its_device_and_not_how_much_it_has() -> None:
+    # A small job: all that rank 1 has is less than its context on the device of rank 0.
+    first = rank(other_rank(1, 702 * MIB), free=30 * GIB, device_uuid="GPU-0")
+    here = rank(number=1, reserved=72 * MIB, free=30 * GIB, device_uuid="GPU-0")
+    elsewhere = rank(number=1, reserved=72 * MIB, free=30 * GIB, device_uuid="GPU-1")
+    (finding,) = judged(first, elsewhere)
+    assert "Rank 1 of this job (pid 101) also holds 702 MiB" in finding.summary
+    assert judged(first, here) == []

@@ -21,7 +21,7 @@ INFO = RankInfo(
     3,
     "node",
     42,
-    devices=[DeviceInfo(0, "H200", total_bytes=100, limit_bytes=80)],
+    devices=[DeviceInfo(0, "H200", uuid="GPU-7", total_bytes=100, limit_bytes=80)],
     software={"torch": "2.11.0"},
     process_started_ns=1000,
 )
@@ -44,6 +44,7 @@ def test_who_it_is_and_what_it_has() -> None:
     evidence = read(GatheredRank(INFO))
     assert (evidence.rank, evidence.host) == (3, "node")
     assert (evidence.total_bytes, evidence.limit_bytes) == (100, 80)
+    assert evidence.device_uuid == "GPU-7"
     assert evidence.torch_version == "2.11.0"
     assert (evidence.settings, evidence.growth) == (None, None)
     assert (len(evidence.steps), len(evidence.samples)) == (0, 0)
