@@ -9,7 +9,7 @@ from typing import Any, Final
 from vramscope.devices.caching_allocator import counter_bytes, current_bytes
 from vramscope.growth.group_holders import GroupHolders, Held, name_missing
 from vramscope.growth.groups import Group
-from vramscope.growth.idle_tensors import IdleGroup
+from vramscope.growth.idle_tensors import IdleGroup, note_writes
 from vramscope.growth.looks import LookedAt, Looks, collected_objects
 from vramscope.growth.pace import LookPace
 from vramscope.growth.recording import StackRecording
@@ -22,6 +22,7 @@ from vramscope.growth.report import (
 )
 from vramscope.growth.search_plan import SearchPlan
 from vramscope.growth.shared_storages import SharedStorages
+from vramscope.growth.tensor_writes import WATCHED_STEPS
 from vramscope.growth.waiting_blocks import WaitingBlocks
 from vramscope.history.no_collection import no_collection
 from vramscope.holders.storing_line import find_storing_lines
@@ -65,6 +66,8 @@ class GrowthWatch:
         self._first_search: GroupHolders | None = None
         self._found: tuple[list[Group], list[Held]] | None = None
         self._idle: list[IdleGroup] = []
+        self._steps_since = 0
+        """Since all was found."""
         self._notes: list[str] = []
         self._shared = SharedStorages()
         self._waiting = WaitingBlocks()
@@ -96,6 +99,8 @@ class GrowthWatch:
             with no_collection():
                 self._step_ended(step, time.perf_counter_ns())
             self._spent(time.thread_time_ns() - start_ns)
+        else:
+            self._steps_since += 1
         return None
 
     def _begin(self, falls: int) -> Looks:
@@ -164,6 +169,13 @@ class GrowthWatch:
         if self._found is None:
             return None
         groups, held = self._found
+        # Of what grows nobody waits to be told.
+        if self._idle and not groups and self._steps_since < WATCHED_STEPS:
+            return None
+        return self._told(groups, held)
+
+    def _told(self, groups: list[Group], held: list[Held]) -> Receipt:
+        note_writes(self._idle, self._steps_since)
         find_storing_lines(holder for each in held for holder in each.holders)
         find_storing_lines(each.holder for each in self._idle)
         self.is_on = False
@@ -176,7 +188,7 @@ class GrowthWatch:
         self._stop()
         self.is_on = False
         if self._found is not None:
-            return self.poll_on_agent_thread() or Receipt("failed", message=reason)
+            return self._told(*self._found)
         self._notes.append(reason)
         report = self._report([], [], complete=False)
         return Receipt("failed", message=f"{reason}; {self.progress}", result=report)

@@ -6,9 +6,15 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from vramscope.growth.optimizers_in_use import tensors_in_use
+from vramscope.growth.tensor_writes import (
+    WATCHED_STEPS,
+    Written,
+    are_written,
+    written_until_now,
+)
 from vramscope.holders.classes import attributes_of, class_of
 from vramscope.holders.clusters import Way
 from vramscope.holders.holder import HolderFound
@@ -33,6 +39,8 @@ class IdleGroup(Struct):
 
     Args:
         category: ``parameters``, ``buffers``, ``gradients``, ``optimizer_state`` or empty.
+        members: how often each of them had been written. Not in a report.
+        is_written: whether one has been since; ``None`` is not known.
     """
 
     bytes: int
@@ -40,6 +48,8 @@ class IdleGroup(Struct):
     tensors: list[str]
     holder: HolderFound
     category: str
+    members: list[Written] = field(default_factory=list[Written])
+    is_written: bool | None = None
 
 
 class IdleTensors:
@@ -97,10 +107,11 @@ class IdleTensors:
     def _look_at_modules(self, stepped: set[int]) -> set[int]:
         """Ids of the tensors of models in use: some of whose parameters are stepped."""
         modules = [each for each in self._reach.objects if issubclass(class_of(each), self._module)]
-        in_use: set[int] = set()
+        in_use = _made_by_forward(modules, stepped)
         for root in roots_of(modules):
             places = named_places([root])
-            if any(id(place.tensor) in stepped for place in places):
+            is_stepped = any(id(place.tensor) in stepped for place in places)
+            if is_stepped or _is_average(root):
                 in_use.update(id(place.tensor) for place in places)
                 continue
             for place in places:
@@ -127,7 +138,9 @@ class IdleTensors:
             size_bytes = sum(size for size, _ in each)
             if size_bytes >= LEAST_BYTES:
                 words = words_of(tensor for _, tensor in each)
-                groups.append(IdleGroup(size_bytes, len(each), words, holder, category))
+                group = IdleGroup(size_bytes, len(each), words, holder, category)
+                group.members = written_until_now(tensor for _, tensor in each)
+                groups.append(group)
         return sorted(groups, key=lambda group: -group.bytes)[:MAX_GROUPS]
 
     def _holder(self, number: int, tensor: Any) -> tuple[HolderFound, str]:
@@ -159,3 +172,46 @@ class IdleTensors:
                     return name, category or "optimizer_state"
         objects = [self._reach.objects[each] for each in ways[0].path]
         return name_way(objects, max(0, len(objects) - 2), ways[0].root, 2), category
+
+
+def note_writes(groups: Iterable[IdleGroup], steps: int) -> None:
+    """Note of which it is known whether they are written to.
+
+    Args:
+        groups: as they were found.
+        steps: how many have ended since.
+    """
+    for group in groups:
+        is_written = are_written(group.members)
+        # That nobody wrote in a few steps says nothing.
+        group.is_written = is_written if steps >= WATCHED_STEPS else is_written or None
+
+
+def _is_average(module: Any) -> bool:
+    """Whether it is PyTorch's average of a model, which may be updated once in an epoch."""
+    kind = class_of(module)
+    return any(
+        (base.__module__, base.__name__) == ("torch.optim.swa_utils", "AveragedModel")
+        for base in kind.__mro__
+    )
+
+
+def _made_by_forward(modules: Iterable[Any], stepped: set[int]) -> set[int]:
+    """Ids of attributes that a forward makes anew of parameters that are stepped.
+
+    Pruning, weight and spectral normalisation make ``weight`` of ``weight_orig``, ``weight_g`` and
+    the like.
+    """
+    made: set[int] = set()
+    for module in modules:
+        attributes = attributes_of(module)
+        own: Any = attributes.get("_parameters")
+        if class_of(own) is not dict:
+            continue
+        names = [name for name, each in list(own.items()) if id(each) in stepped]
+        made.update(
+            id(value)
+            for name, value in list(attributes.items())
+            if any(each.startswith(f"{name}_") for each in names)
+        )
+    return made

@@ -91,6 +91,7 @@ def idle_report(group: IdleGroup) -> dict[str, Any]:
         "tensors": group.tensors,
         "holders": [holder_report(group.holder)],
         "category": group.category,
+        "is_written": group.is_written,
     }
 
 

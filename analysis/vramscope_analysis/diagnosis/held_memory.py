@@ -61,7 +61,12 @@ def held_memory(rank: RankEvidence) -> list[HeldMemory]:
     floors = reading.floors
     if report is None or not report.held or not report.steps or not len(floors):
         return []
-    groups = [group for group in by_root(report.held) if _is_there(group, report, floors)]
+    groups = [
+        group
+        for group in by_root(report.held)
+        # What is written to is worked with: an average of the weights, a buffer.
+        if not group.is_written and _is_there(group, report, floors)
+    ]
     until = report.steps[-1]
     if reading.growth is not None and reading.is_suspicious:
         until = min(until, reading.growth.since_step)  # told by the finding about that growth
@@ -115,6 +120,7 @@ def _together(groups: Sequence[GrowthGroup]) -> GrowthGroup:
         bytes=sum(group.bytes for group in groups),
         count=sum(group.count for group in groups),
         holders=(replace(holder, chain=common or holder.chain[:1]),),
+        is_written=any(group.is_written for group in groups),
     )
 
 

@@ -57,6 +57,8 @@ class GrowthGroup:
         garbage_bytes: how much of it only waits for Python's collector.
         category: what it is counted as: ``parameters``, ``gradients``, ``optimizer_state``,
             ``buffers``, or empty.
+        is_written: whether one of them was written to while somebody watched, of what is held and
+            not grows; None is not known.
     """
 
     stack: tuple[Frame, ...] = ()
@@ -69,6 +71,7 @@ class GrowthGroup:
     holders: tuple[Holder, ...] = ()
     garbage_bytes: int = 0
     category: str = ""
+    is_written: bool | None = None
 
 
 @dataclass(frozen=True)

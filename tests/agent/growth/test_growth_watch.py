@@ -177,6 +177,18 @@ def test_a_full_buffer_whose_members_are_replaced_does_not_grow(rig: GrowthRig) 
     assert report["groups"] == []
 
 
+def test_of_what_is_held_it_is_told_whether_steps_write_to_it(rig: GrowthRig) -> None:
+    report = rig.run("""
+        average, copy = torch.zeros(1 << 19), torch.zeros(1 << 19)
+        for _ in STEPS:
+            train()
+            average.mul_(0.9)
+    """)
+    assert report["groups"] == []
+    is_written = {each["holders"][0]["chain"][0]: each["is_written"] for each in report["held"]}
+    assert is_written == {"average": True, "copy": False}
+
+
 def test_a_recording_of_the_job_is_used_and_left_alone(rig: GrowthRig) -> None:
     report = rig.run("""
         torch.cuda.memory._record_memory_history("all", stacks="python")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from vramscope.growth import idle_tensors as module  # noqa: E402
-from vramscope.growth.idle_tensors import IdleGroup, IdleTensors  # noqa: E402
+from vramscope.growth.idle_tensors import IdleGroup, IdleTensors, note_writes  # noqa: E402
+from vramscope.growth.tensor_writes import WATCHED_STEPS  # noqa: E402
 from vramscope.holders.live_tensors import TensorClasses, looking  # noqa: E402
 from vramscope.holders.reach import Reach  # noqa: E402
 from vramscope.holders.time_box import TimeBox  # noqa: E402
@@ -78,6 +80,39 @@ def test_an_attribute_that_a_hook_has_left_on_a_model_that_is_trained() -> None:
     (group,) = idle(optimizer)
     assert (group.holder.kind, group.holder.chain) == ("attribute", ["Linear.input"])
     assert group.category == ""
+
+
+def test_what_a_forward_makes_anew_of_a_parameter_is_in_use() -> None:
+    model = torch.nn.Linear(WIDTH, WIDTH, bias=False)
+    prune = importlib.import_module("torch.nn.utils.prune")
+    prune.l1_unstructured(model, "weight", amount=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.ones(1, WIDTH)).sum().backward()
+    optimizer.step()
+    assert idle(optimizer) == []
+    model.weight_norms = model.weight.detach().clone()  # of no parameter
+    assert [group.holder.chain for group in idle(optimizer)] == [["Linear.weight_norms"]]
+
+
+def test_an_average_of_pytorch_is_in_use_and_a_copy_of_a_model_is_not() -> None:
+    model, optimizer = stepped()
+    average = torch.optim.swa_utils.AveragedModel(model)
+    assert idle(optimizer) == []
+    copy = average.module
+    del average
+    assert [group.holder.chain for group in idle(optimizer)] == [["copy"]]
+    assert copy is not None
+
+
+def test_it_is_noted_what_is_written_to_and_after_few_steps_no_more_than_that() -> None:
+    average, copy = [torch.ones(WIDTH, WIDTH)], [torch.ones(WIDTH, WIDTH)]
+    groups = sorted(idle(), key=lambda group: group.holder.chain)
+    assert [group.holder.chain[0] for group in groups] == ["average", "copy"]
+    average[0].lerp_(copy[0], 0.1)
+    note_writes(groups, 1)
+    assert [group.is_written for group in groups] == [True, None]
+    note_writes(groups, WATCHED_STEPS)
+    assert [group.is_written for group in groups] == [True, False]
 
 
 def test_what_came_lately_and_what_is_small_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,15 @@ def test_the_keys_of_a_dict_are_held_by_one_name() -> None:
     assert found.group.holders[0].chain == ("states",)
 
 
+def test_what_steps_write_to_is_in_use() -> None:
+    assert held_memory(risen(replace(STATE, is_written=True))) == []
+    assert len(held_memory(risen(replace(STATE, is_written=False)))) == 1
+    # One of its tensors is enough: the others may belong to layers that are frozen.
+    average = held_by("local", "average", "dict of 3")
+    frozen = held(90 * MIB, average)
+    assert held_memory(risen(frozen, replace(frozen, is_written=True))) == []
+
+
 def test_what_is_too_small_for_it_is_not() -> None:
     assert held_memory(risen(held(4 * MIB, held_by("local", "x")))) == []
 
