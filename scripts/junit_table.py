@@ -1,4 +1,4 @@
-"""Print the tests of a JUnit report that ran: result, seconds and name, one line each."""
+"""Print the tests of JUnit reports that ran: result, seconds and name, one line each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ def result_of(case: ElementTree.Element) -> str:
     return "passed"
 
 
-def main(path: str) -> int:
-    """Print the table of one report; 1 if the report holds no test at all."""
-    cases = list(ElementTree.parse(path).getroot().iter("testcase"))
+def main(paths: list[str]) -> int:
+    """Print one table of some reports; 1 if they hold no test at all."""
+    roots = [ElementTree.parse(path).getroot() for path in paths]
+    cases = [case for root in roots for case in root.iter("testcase")]
     for case in cases:
         name = f"{case.get('classname', '')}.{case.get('name', '')}"
         print(f"{result_of(case):8} {float(case.get('time', '0')):8.2f} s  {name}")
@@ -26,4 +27,4 @@ def main(path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))

@@ -18,6 +18,7 @@ from tests.support.job_process import Api, finish, start, watched_command
 from tests.support.server_thread import TOKEN, server_thread
 
 MIB = 1 << 20
+FILLS_THE_DEVICE = ("C64",)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -37,6 +38,8 @@ def parameter(case: Case) -> object:
     # What is wrong under emulation may be right here.
     why = case.wrong or case.sometimes
     marks = [pytest.mark.xfail(strict=False, reason=why)] if why else []
+    if is_small(case) or case.name in FILLS_THE_DEVICE:
+        marks.append(pytest.mark.alone)
     return pytest.param(case, id=case.name, marks=marks)
 
 

@@ -64,6 +64,8 @@ def on_disk(spool: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_bytes()) for path in sorted(spool.glob("ooms/oom-*.json"))]
 
 
+# PyTorch's message names every process on the device.
+@pytest.mark.alone
 @pytest.mark.parametrize("place", ["forward", "backward", "optimizer"])
 def test_it_is_told_where_it_happened_and_the_job_handles_it_as_without_us(
     server: ServerProcess, tmp_path: Path, place: str

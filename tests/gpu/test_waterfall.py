@@ -15,7 +15,7 @@ from tests.support.job_process import REPOSITORY, Api, finish, start
 from tests.support.server_process import ServerProcess
 from vramscope_analysis.waterfall import PARTS, Reading, account
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.timeout(400)]
 
 MIB = 1 << 20
 HELD_BYTES = 300 * MIB
