@@ -17,7 +17,7 @@ test("modules are in the order of the model, or by what weighs most, unknown one
 });
 
 test("the sentence names the innermost module that keeps most", () => {
-  assert.equal(moduleSentence({ ...REPORT, modules: MODULES.map((one) => ({ ...one, kept_bytes: (one.kept_bytes ?? 0) * 2 ** 20 })) }), "last keeps most for the backward: 600.0 MiB.");
+  assert.equal(moduleSentence({ ...REPORT, modules: MODULES.map((one) => ({ ...one, kept_bytes: (one.kept_bytes ?? 0) * 2 ** 20 })) }), "Of single modules last keeps most for the backward: 600.0 MiB.");
   assert.equal(moduleSentence({ ...REPORT, modules: [row("Model", 0, null, null)] }), "No module ran in the steps that were watched.");
 });
 

@@ -67,7 +67,7 @@ export function moduleSentence(report) {
   const [first] = inOrder(leaves, "kept");
   if (!first || !known(first.kept_bytes)) return "No module ran in the steps that were watched.";
   const unit = tableUnit(first.kept_bytes);
-  return `${first.path} keeps most for the backward: ${inUnit(first.kept_bytes, unit)} ${unit.name}.`;
+  return `Of single modules ${first.path} keeps most for the backward: ${inUnit(first.kept_bytes, unit)} ${unit.name}.`;
 }
 
 /** @param {ModuleReport} report */
