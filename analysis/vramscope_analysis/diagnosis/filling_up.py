@@ -64,7 +64,7 @@ def filling_of(growth: Growth, verdict: GrowthVerdict) -> Filling | None:
     since = max(growth.until_step - verdict.at_step, 0) * growth.slope_bytes
     left, full = (bound.most - bound.filled) * each - since, bound.most * each
     # One tensor that is made longer takes no entries.
-    if not each or left < -_PAST * full:
+    if not each or (left < -_PAST * full and not bound.is_sure):
         return None
     now = min(bound.filled + int(since / each), bound.most)
     return Filling(replace(bound, filled=now), full, max(left, 0.0))
@@ -88,6 +88,8 @@ def may_fill_up(growth: Growth, verdict: GrowthVerdict) -> bool:
         growth: of the floor.
         verdict: what the agent found.
     """
+    if verdict.kind == "bounded":
+        return True
     if verdict.bound is not None and not verdict.bound.is_of_calls:
         return filling_of(growth, verdict) is not None
     return verdict.limited_at is not None or verdict.is_buffer_by_name
@@ -103,8 +105,8 @@ def filling_up(reading: GrowthReading, growth: Growth, verdict: GrowthVerdict) -
     """
     filling = filling_of(growth, verdict)
     forecast = _forecast(reading, growth, filling)
-    is_sure = filling is not None and filling.bound.is_sure
-    if is_sure and forecast is None:
+    is_sure = verdict.kind == "bounded"
+    if is_sure and (forecast is None or filling is None):
         return []
     return [
         Finding(

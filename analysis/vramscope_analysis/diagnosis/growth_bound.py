@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _BOUND: Final = re.compile(r"^(\w+)\((\w+)=(\d{1,18})\) of (\d{1,18})$")
+_MODULES: Final = re.compile(r"^(?:dict|OrderedDict) of \d{1,18}$")
 _LRU_CACHE: Final = "lru_cache"
 _EMPTY: Final = "empty"
 _OF_ITSELF: Final = ("maxlen", _EMPTY)
@@ -18,7 +19,7 @@ class Bound:
     """How many a container has, and takes.
 
     Args:
-        filled: there are so many in it.
+        filled: there are so many in it; 0 is not known.
         most: it takes so many.
         word: what its owner calls that: ``capacity``; empty where its places are there already.
         is_sure: whether the container says so itself; else somebody has to keep to it.
@@ -38,7 +39,9 @@ def bound_of(chain: Sequence[str]) -> Bound | None:
     Args:
         chain: from a name to a tensor: ``Agent.replay``, ``list(capacity=1000) of 60``.
     """
-    for piece in chain:
+    for place, piece in enumerate(chain):
+        if _are_parts(chain[:place], piece, chain[place + 1 :]):
+            return Bound(0, int(piece.rpartition(" ")[2]), is_sure=True)
         found = _BOUND.match(piece)
         if found is None:
             continue
@@ -49,3 +52,13 @@ def bound_of(chain: Sequence[str]) -> Bound | None:
         is_sure = word in _OF_ITSELF and not is_of_calls
         return Bound(count, number, word, is_sure, is_of_calls)
     return None
+
+
+def _are_parts(above: Sequence[str], piece: str, below: Sequence[str]) -> bool:
+    """Whether it is the parts of a model, which get something once each: a mask when it is pruned.
+
+    Where parameters come, it is more and more parts.
+    """
+    if not above or not above[-1].endswith("._modules") or not _MODULES.match(piece):
+        return False
+    return not any(word.endswith("._parameters") for word in below)

@@ -37,6 +37,11 @@ def test_of_a_container_with_room_for_all_nothing_is_said(words: str) -> None:
     assert leak(rank(held(words))) == []
 
 
+def test_a_model_that_is_pruned_part_by_part_gets_masks_and_is_no_leak() -> None:
+    chain = ("model", "Sequential._modules", "dict of 8", "Linear._buffers", "['weight_mask']")
+    assert leak(rank(held_by("local", *chain), GIB + 200 * MIB)) == []
+
+
 def test_a_bound_that_does_not_fit_is_a_coming_out_of_memory_and_no_leak() -> None:
     # 16 entries hold 16 MiB; the process has 1.2 GiB, of which some 350 MiB are left.
     finding = one(rank(held("deque(maxlen=4096) of 16"), GIB + 200 * MIB))

@@ -24,5 +24,14 @@ def test_words_of_a_container(words: str, bound: Bound | None) -> None:
     assert bound_of(("Agent.replay", words, "['obs']")) == bound
 
 
+def test_the_parts_of_a_model_are_as_many_as_they_are() -> None:
+    pruned = ("model", "Sequential._modules", "dict of 8", "Linear._buffers", "['weight_mask']")
+    assert bound_of(pruned) == Bound(0, 8, is_sure=True)
+    assert bound_of(("models", "dict of 8", "Net._modules", "['fc']", "Linear.weight")) is None
+    added = ("model", "ModuleList._modules", "dict of 8", "Linear._parameters", "['weight']")
+    assert bound_of(added) is None
+    assert bound_of(("dict of 8",)) is None
+
+
 def test_without_a_container_there_is_none() -> None:
     assert bound_of(()) is None
