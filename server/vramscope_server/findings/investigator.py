@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from vramscope_analysis.diagnosis.delayed_reuse import SUBJECT as CROSS_STREAM
 from vramscope_analysis.diagnosis.questions import COMMAND, Question
 from vramscope_protocol.commands import COMMANDS, FINAL_STATES
 from vramscope_protocol.errors import VramscopeError
@@ -23,6 +22,8 @@ ISSUER: Final = "vramscope"
 
 _logger = logging.getLogger("vramscope.findings")
 
+_UNDERSTOOD: Final = GROWTH - {"retention"}
+"""What was kept once, or waits for a stream, says nothing of what grows beside it."""
 _HOST_GROWTH: Final = frozenset({"host_growth", "pinned_growth"})
 _NO_ANSWER: Final = FINAL_STATES - {"done"}
 _DEADLINE_S: Final = 600.0
@@ -155,7 +156,7 @@ def _wanted(
     understood = {
         rank
         for record in records
-        if record.stage == "confirmed" and record.kind in GROWTH and record.subject != CROSS_STREAM
+        if record.stage == "confirmed" and record.kind in _UNDERSTOOD
         for rank in record.ranks
     }
     for question in questions:

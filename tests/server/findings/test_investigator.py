@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from vramscope_analysis.diagnosis.delayed_reuse import SUBJECT
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.questions import COMMAND, Question
 from vramscope_protocol.commands import CommandState, Receipt
@@ -74,11 +73,8 @@ def bench() -> Bench:
     return Bench()
 
 
-def record(
-    *ranks: int, kind: str = "leak", stage: Any = "confirmed", subject: str = ""
-) -> FindingRecord:
-    finding = Finding(kind, "info", "It grows.", stage=stage, ranks=ranks, subject=subject)
-    return opened("r", finding, None, 1)
+def record(*ranks: int, kind: str = "leak", stage: Any = "confirmed") -> FindingRecord:
+    return opened("r", Finding(kind, "info", "It grows.", stage=stage, ranks=ranks), None, 1)
 
 
 def test_the_most_urgent_question_is_asked_in_its_own_words(bench: Bench) -> None:
@@ -121,11 +117,9 @@ def test_a_rank_that_cannot_answer_or_is_understood_is_not_asked(bench: Bench) -
     assert bench.look(*questions, records=[record(stage="suspected")]) == [3, 1]
 
 
-def test_what_waits_for_another_stream_does_not_answer_what_grows(bench: Bench) -> None:
-    held = record(1, kind="retention", subject="model")
-    assert bench.look(Question(1, "it grows"), records=[held]) == []
-    waiting = record(1, kind="retention", subject=SUBJECT)
-    assert bench.look(Question(1, "it waits"), records=[waiting]) == [1]
+def test_what_is_kept_does_not_answer_what_grows(bench: Bench) -> None:
+    assert bench.look(Question(1, "it grows"), records=[record(1, kind="cycle_growth")]) == []
+    assert bench.look(Question(1, "it grows"), records=[record(1, kind="retention")]) == [1]
 
 
 def test_growing_host_memory_is_asked_about_after_everything_else(bench: Bench) -> None:
