@@ -83,6 +83,9 @@ test("ranks that are alike are not told apart, unless some are not known yet", (
   const worst = { rank: 0, ranks: 8, heard: 8, free: 16.5 * GIB, least: 16.5 * GIB, most: 16.5 * GIB };
   assert.equal(verdictOf(seen({ worst })).sentence, "All 8 ranks are alike: 16.5 GiB of head-room at the peak so far.");
   assert.match(verdictOf(seen({ worst: { ...worst, heard: 5 } })).sentence, /^Rank 0 of 8 has the least head-room/);
+  const judged = verdictOf(seen({ worst, isJudged: true }));
+  assert.match(judged.sentence, /^Healthy\. All 8 ranks are alike/);
+  assert.equal(judged.second, "No finding is open on any of them.");
 });
 
 test("on a small device ranks are told apart by MiB", () => {

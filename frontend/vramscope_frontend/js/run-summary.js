@@ -50,7 +50,7 @@ export function summarize(run, shown, data, matrix, accused = new Set()) {
   const statuses = concerned.map((one) => one.status).filter((status) => status !== null);
   const worst_peak = worst && rows[0] ? rows.find((row) => row.rank === worst.rank)?.peak : null;
   const steps = data?.steps.whole();
-  const first = steps?.x.length ? numberOf(steps, newestLifeFrom(steps)) : Infinity;
+  const first = steps?.x.length ? numberOf(steps, newestLifeFrom(steps)) : shown === null ? firstOfLives(ranks) : Infinity;
   return {
     rank,
     limit,
@@ -63,6 +63,15 @@ export function summarize(run, shown, data, matrix, accused = new Set()) {
     rate_hz: statuses.length ? Math.min(...statuses.map((status) => status.rate_hz)) : null,
     cost: statuses.length ? Math.max(...statuses.map((status) => status.cost_fraction)) : null,
   };
+}
+
+/**
+ * The first step that was seen of every rank as it is now.
+ * @param {Rank[]} ranks
+ */
+function firstOfLives(ranks) {
+  const firsts = ranks.map((rank) => rank.lives?.at(-1)?.first_step);
+  return ranks.length > 0 && firsts.every(known) ? Math.max(...firsts.map(Number)) : Infinity;
 }
 
 /**

@@ -150,12 +150,13 @@ function ofRanks(seen, worst, limit_bytes) {
   const severity = headroomSeverity(worst.free, limit_bytes);
   const unit = tableUnit(limit_bytes);
   const healthy = isHealthy(seen) ? "Healthy. " : "";
+  const found = healthy && severity === "ok" ? "No finding is open on any of them." : "";
   if (known(worst.most) && worst.heard === worst.ranks && inUnit(worst.most, unit) === inUnit(worst.free, unit)) {
     return {
       severity: severity ?? "info",
       key: `ranks-${severity}-alike`,
       sentence: `${severity === "ok" ? healthy : "Tight. "}All ${worst.ranks} ranks are alike: ${sizeText(worst.free)} of head-room at the peak so far.`,
-      second: secondLine(seen, ""),
+      second: secondLine(seen, found),
     };
   }
   const others = known(worst.least) && known(worst.most) ? `; the others have ${rangeText(worst.least, worst.most, unit)}` : "";
@@ -163,7 +164,7 @@ function ofRanks(seen, worst, limit_bytes) {
     severity: severity ?? "info",
     key: `ranks-${severity}-${worst.rank}`,
     sentence: `${severity === "ok" ? healthy : "Tight. "}Rank ${worst.rank} of ${worst.ranks} has the least head-room: ${sizeText(worst.free)} at the peak so far${others}.`,
-    second: secondLine(seen, ""),
+    second: secondLine(seen, found),
   };
 }
 

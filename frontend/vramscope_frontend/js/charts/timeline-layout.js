@@ -120,7 +120,7 @@ function annotations(tokens, model, top, hasColumns, foot, main_px) {
     const end = Math.max(0, ...model.envelope.worst.slice(Math.max(0, last - 2), last + 1).filter(Number.isFinite)) / model.unit.bytes;
     // Above the word in the corner, however low the line ends.
     const above_px = model.emulated ? Math.max(0, WATERMARK_PX - (end / top) * main_px) : 0;
-    drawn.push({ ...plain, text: `rank ${model.envelope.worstRank}`, xref: "x", x: Math.min(model.range[1], Math.max(model.range[0], model.x[last] ?? model.range[1])), xanchor: "right", yref: "y", y: end, yanchor: "bottom", yshift: 2 + above_px });
+    drawn.push({ ...plain, bgcolor: tokens.panel, text: `rank ${model.envelope.worstRank}`, xref: "x", x: Math.min(model.range[1], Math.max(model.range[0], model.x[last] ?? model.range[1])), xanchor: "right", yref: "y", y: end, yanchor: "bottom", yshift: 2 + above_px });
   }
   return drawn;
 }
