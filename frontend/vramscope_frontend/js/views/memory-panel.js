@@ -31,7 +31,7 @@ import { allRanksPicture } from "../ranks-model.js";
  * @typedef {(view: MemoryView) => (Scene & {session: import("../data/run-session.js").RunSession, ranks: number, isGone: boolean, devices: import("../messages.js").DeviceInfo[], rows: import("../ranks-model.js").RankRow[], context: string, summary: string, status: import("../messages.js").AgentStatus | null, pid: number | null, context_bytes: number | null, rangeLeadsTo: (view: MemoryView) => {link: string, snapshot: import("./brush-bar.js").BrushDoes["snapshot"], record: (() => void) | null}}) | null} SceneSource
  */
 
-const ALL_RANKS = "Used on the device. Band: from the rank with least to the rank with most; grey line: the median; bright line: the rank with the highest peak.";
+const ALL_RANKS = "Used on the device. Band: from the rank with least to the rank with most; grey line: the median; strong line: the rank with the highest peak.";
 
 export class MemoryPanel {
   /**
