@@ -55,8 +55,8 @@ def test_a_leak_is_found_asked_about_and_told_with_its_line(server: ServerProces
             for each in found["culprits"]
         )
         assert found["remedies"], found
-        # The same finding, from the suspicion on.
-        assert [entry["what"] for entry in found["history"]][:2] == ["opened", "confirmed"]
+        # An answer that comes before anything was said opens it confirmed; a later one confirms it.
+        assert [entry["what"] for entry in found["history"]] in (["opened"], ["opened", "confirmed"])
         asked = [
             each
             for each in server.get(f"{RUN}/commands")["commands"]
