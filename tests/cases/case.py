@@ -54,7 +54,7 @@ class Case:
         emulated: False runs it as it is, on the host where there is no device.
         environment: of the job.
         ends: its exit code.
-        needs: what it has to have: ``gpu``; ``time``, of which tests have none; or nothing.
+        needs: what it has to have: ``gpu``, or nothing.
         wrong: why it is told wrongly so far; empty: it is not.
         sometimes: why it is not always told in full.
     """

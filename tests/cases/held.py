@@ -38,10 +38,7 @@ CASES: Final = (
         wrong="the cycle is named in full, but with the line that puts the tensor into it, not "
         "with the one that closes it",
     ),
-    _clean(
-        "bounded_window",
-        wrong="a leak is suspected, as information, while the window fills up for 40 steps",
-    ),
+    _clean("bounded_window"),
     _clean("weak_cache"),
     _clean(
         "finder",

@@ -1,5 +1,7 @@
 """Jobs that were written when the judges were done, and that none of them was changed for.
 
+But for ``bounded_window``: of growth that has just begun nobody is told any more.
+
 usage: held_out.py NAME
 """
 
