@@ -200,7 +200,7 @@ SERIES: Final[dict[str, Series]] = {
             "step.autocast_cache_bytes",
             "B",
             "Bytes that copies of weights held when an autocast region ended within the step, and "
-            "nothing else any more: the most of its first two regions.",
+            "nothing else any more: the most of its first two regions. Of every eighth step.",
         ),
         Series(
             "step.peak_part",

@@ -22,9 +22,11 @@ PEAK: Final = "step.peak_allocated_bytes"
 LEAST_BYTES: Final = 8 * MIB
 LEAST_SHARE: Final = 0.05
 """Of the peaks of steps."""
-RECENT_ROWS: Final = 32
+RECENT_ROWS: Final = 96
+LEAST_LOOKS: Final = 8
+"""The agent looks in some of the steps."""
 _NEARLY_ALL: Final = 0.9
-"""So many of the recent steps have it: a single evaluation is over before anybody reads of it."""
+"""So many of the looks have it: a single evaluation is over before anybody reads of it."""
 
 
 def autocast_cache(rank: RankEvidence) -> list[Finding]:
@@ -34,12 +36,13 @@ def autocast_cache(rank: RankEvidence) -> list[Finding]:
         rank: what is known of it.
     """
     held = rank.steps.numbers(CACHE)[-RECENT_ROWS:]
+    held = held[~np.isnan(held)]
     peaks = rank.steps.numbers(PEAK)[-RECENT_ROWS:]
     peaks = peaks[~np.isnan(peaks)]
-    if len(held) < RECENT_ROWS or not len(peaks):
+    if len(held) < LEAST_LOOKS or not len(peaks):
         return []
-    usual, peak = float(np.nanmedian(held)) if (~np.isnan(held)).any() else 0.0, np.median(peaks)
-    least = max(LEAST_BYTES, LEAST_SHARE * float(peak))
+    usual, peak = float(np.median(held)), float(np.median(peaks))
+    least = max(LEAST_BYTES, LEAST_SHARE * peak)
     if usual < least or float((held >= least).mean()) < _NEARLY_ALL:
         return []
     size = size_text(usual)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vramscope.steps.autocast_cache import AMP_MODULE, MAX_REGIONS, NAME, AutocastCache
+from vramscope.steps.autocast_cache import AMP_MODULE, EVERY_STEPS, MAX_REGIONS, NAME, AutocastCache
 from vramscope_protocol.columns import UNKNOWN
 
 MIB = 1 << 20
@@ -56,7 +56,20 @@ def test_the_most_of_a_step_is_told_once(job: Job) -> None:
     job.region(8 * MIB)
     job.region(24 * MIB)
     assert job.cache.take() == (24 * MIB,)
+    to_the_next_look(job)
     assert job.cache.take() == (0,)
+
+
+def to_the_next_look(job: Job) -> None:
+    for _ in range(EVERY_STEPS - 1):
+        job.region(64 * MIB)
+        assert job.cache.take() == (UNKNOWN,)
+
+
+def test_in_the_steps_between_nobody_looks(job: Job) -> None:
+    job.cache.take()
+    to_the_next_look(job)
+    assert job.asked == 0
 
 
 def test_of_many_regions_the_first_are_looked_at(job: Job) -> None:
@@ -64,6 +77,7 @@ def test_of_many_regions_the_first_are_looked_at(job: Job) -> None:
         job.region(MIB)
     assert job.asked == 2 * MAX_REGIONS
     assert job.cache.take() == (MIB,)
+    to_the_next_look(job)
     job.region(3 * MIB)
     assert job.cache.take() == (3 * MIB,)
 

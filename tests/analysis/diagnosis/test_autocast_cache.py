@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from tests.support.step_floors import BASE, MIB, rank_of
-from vramscope_analysis.diagnosis.autocast_cache import RECENT_ROWS, autocast_cache
+from vramscope_analysis.diagnosis.autocast_cache import LEAST_LOOKS, RECENT_ROWS, autocast_cache
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.evidence.columns import UNKNOWN
 
-ROWS = 80
+ROWS = 160
+LOOKED_AT = np.arange(ROWS) % 8 == 0
 
 
 def judged(cache: Any, peak: Any = BASE + 100 * MIB) -> list[Finding]:
     columns = {
-        "step.autocast_cache_bytes": np.broadcast_to(cache, ROWS),
+        "step.autocast_cache_bytes": np.where(LOOKED_AT, cache, UNKNOWN),
         "step.peak_allocated_bytes": np.broadcast_to(peak, ROWS),
     }
     return autocast_cache(rank_of([BASE] * ROWS, columns=columns))
@@ -42,12 +43,17 @@ def test_copies_of_each_step_are_told_with_what_helps() -> None:
         UNKNOWN,
         4 * MIB,
         20 * MIB,  # little of what a step needs
-        np.where(np.arange(ROWS) % 8 == 0, 64 * MIB, 0),  # evaluations
+        np.where(np.arange(ROWS) % 16 == 0, 64 * MIB, 0),  # evaluations
         np.where(np.arange(ROWS) < ROWS - RECENT_ROWS // 2, 64 * MIB, 0),  # it is over
     ],
 )
 def test_what_is_little_or_seldom_is_not(cache: Any) -> None:
     assert judged(cache) == []
+
+
+def test_a_few_looks_are_not_enough() -> None:
+    few = np.where(np.arange(ROWS) < ROWS - 8 * (LEAST_LOOKS - 1), UNKNOWN, 64 * MIB)
+    assert judged(few) == []
 
 
 def test_without_peaks_nobody_knows_whether_it_is_much() -> None:
