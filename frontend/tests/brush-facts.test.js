@@ -11,14 +11,14 @@ const model = { xKind: "step", x: xs, tops: xs.map((x) => (x === 7 ? 90 : 40 + x
 
 test("a range says how long it is, its lowest and highest, and what grew in it", () => {
   const facts = brushFacts(model, steps, [4.5, 10]);
-  assert.deepEqual([facts.duration, (facts.lowest ?? 0) / GIB, (facts.highest ?? 0) / GIB, (facts.growth ?? 0) / GIB], ["6 steps · 3 s", 45, 90, 2.5]);
-  assert.equal(brushFacts(model, { ...steps, t: xs.map((x) => 2 * x) }, [4.5, 5.5]).duration, "1 step · 2 s");
+  assert.deepEqual([facts.duration, (facts.lowest ?? 0) / GIB, (facts.highest ?? 0) / GIB, (facts.growth ?? 0) / GIB], ["6 steps · 3.0 s", 45, 90, 2.5]);
+  assert.equal(brushFacts(model, { ...steps, t: xs.map((x) => 2 * x) }, [4.5, 5.5]).duration, "1 step · 2.0 s");
   assert.equal(brushText(facts), "lowest 45.0 GiB · highest 90.0 GiB · growth +2.5 GiB");
 });
 
 test("over time it is the same stretch", () => {
   const facts = brushFacts({ ...model, xKind: "time", x: xs.map((x) => x / 2) }, steps, [2.4, 5]);
-  assert.deepEqual([facts.duration, (facts.growth ?? 0) / GIB], ["2 s", 2.5]);
+  assert.deepEqual([facts.duration, (facts.growth ?? 0) / GIB], ["2.6 s", 2.5]);
 });
 
 test("where nothing is known nothing is claimed", () => {

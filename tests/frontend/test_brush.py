@@ -76,6 +76,8 @@ def test_a_range_within_a_recording_is_opened_at_that_range(
     bar = mark(page, server, (0.25, 0.5))  # steps 105 to 115
     link = bar.get_by_role("link", name="Snapshot of this range")
     expect(bar).not_to_contain_text("recorded.")
+    compare = bar.get_by_role("link", name="Compare ends")
+    expect(compare).to_have_attribute("href", f"{link.get_attribute('href')}&compare=ends")
     query = parse_qs(urlparse(link.get_attribute("href") or "").query)
     bounds_us = [int(query[name][0]) for name in ("from", "to")]
     expected_us = [scenario.started_ns / 1000 + n * scenario.step_s * 1e6 for n in (105, 115)]

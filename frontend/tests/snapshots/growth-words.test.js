@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { growthSentence, momentChoices } from "../../vramscope_frontend/js/snapshots/growth-words.js";
+import { endsNear, growthSentence, momentChoices } from "../../vramscope_frontend/js/snapshots/growth-words.js";
 
 const MIB = 2 ** 20;
 /** @returns {any} */
@@ -22,4 +22,12 @@ test("ends of steps can be chosen, of very many some", () => {
   assert.deepEqual([choices[0], choices.at(-1)], [{ value: -1, text: "before the first event" }, { value: 1490, text: "end of step 149" }]);
   assert.deepEqual(momentChoices({ steps: [], end: 0, has_history: false }), [{ value: 0, text: "this snapshot" }]);
   assert.deepEqual(momentChoices({ steps: [], end: 7, has_history: true }).at(-1), { value: 7, text: "the end" });
+});
+
+test("the ends of a range are compared where steps end nearest to them", () => {
+  const steps = [100, 200, 300].map((x, i) => ({ x, moment: 10 * (i + 1), step: i, ordinal: i + 1 }));
+  assert.deepEqual(endsNear(steps, [120, 290]), [10, 30]);
+  assert.deepEqual(endsNear(steps, [0, 1000]), [10, 30]);
+  assert.equal(endsNear(steps, [190, 220]), null, "one and the same step");
+  assert.equal(endsNear(steps.slice(0, 1), [0, 1000]), null);
 });

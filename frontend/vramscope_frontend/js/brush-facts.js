@@ -1,7 +1,7 @@
 // What a range that was marked in the chart holds: how long, lowest, highest, growth. Pure.
 
 import { ALLOCATED } from "./fields.js";
-import { age, changeInUnit, known, plural, sizeText, tableUnit } from "./format.js";
+import { age, changeInUnit, duration, known, plural, sizeText, tableUnit } from "./format.js";
 import { rowsBetween } from "./series.js";
 
 /** @typedef {import("./charts/timeline.js").TimelineModel} TimelineModel */
@@ -26,11 +26,19 @@ export function brushFacts(model, steps, range) {
   const seconds = to > from ? steps.t[to - 1] - (steps.t[from - 1] ?? steps.t[from]) : NaN;
   const ended = Math.round(Math.max(1, to > from ? steps.x[to - 1] - steps.x[from] + 1 : range[1] - range[0]));
   return {
-    duration: isSteps ? [plural(ended, "step"), Number.isFinite(seconds) && age(seconds)].filter(Boolean).join(" · ") : age(range[1] - range[0]),
+    duration: isSteps ? [plural(ended, "step"), Number.isFinite(seconds) && lengthText(seconds)].filter(Boolean).join(" · ") : lengthText(range[1] - range[0]),
     lowest: inside.length ? Math.min(...inside) : null,
     highest: inside.length ? Math.max(...inside) : null,
     growth: floors.length > 1 ? floors[floors.length - 1] - floors[0] : null,
   };
+}
+
+/**
+ * A few steps may take less than a second.
+ * @param {number} seconds
+ */
+function lengthText(seconds) {
+  return seconds < 60 ? duration(seconds) : age(seconds);
 }
 
 /**

@@ -33,3 +33,16 @@ export function growthSentence(growth) {
   const all = change > 0 ? `${sizeText(change)} more than before` : change < 0 ? `${sizeText(-change)} less than before` : "As much as before";
   return `${all}: ${first.label} grew by ${sizeText(amount)}${more}.`;
 }
+
+/**
+ * The two ends of steps that lie nearest to the ends of a range; null where that is one and the same.
+ * @param {import("../messages.js").RecordedStep[]} steps
+ * @param {[number, number]} range
+ * @returns {[number, number] | null} their moments
+ */
+export function endsNear(steps, [from, to]) {
+  const near = (/** @type {number} */ x) => steps.reduce((best, step) => (Math.abs(step.x - x) < Math.abs(best.x - x) ? step : best), steps[0]);
+  if (steps.length < 2) return null;
+  const [first, last] = [near(from), near(to)];
+  return first.moment < last.moment ? [first.moment, last.moment] : null;
+}

@@ -11,7 +11,7 @@ import { brushText } from "../brush-facts.js";
  * @property {() => void} close
  * @property {(() => void) | null} record null where nothing can be recorded now
  * @property {string} link of exactly this range
- * @property {{address: string, what: string, isWhole: boolean} | null} snapshot what of the range was recorded
+ * @property {{address: string, compare: string | null, what: string, isWhole: boolean} | null} snapshot what of the range was recorded
  */
 
 export class BrushBar {
@@ -35,6 +35,7 @@ export class BrushBar {
       el("p", {}, el("b", {}, facts.duration), " ", el("span", { class: "ink2" }, brushText(facts))),
       el("div", { class: "buttons" }, zoom,
         does.snapshot && el("a", { class: "button small", href: does.snapshot.address }, does.snapshot.isWhole ? "Snapshot of this range" : "Open what was recorded"),
+        does.snapshot?.compare && el("a", { class: "button small", href: does.snapshot.compare, title: "What grew from the first step that ended in it to the last" }, "Compare ends"),
         copy, close),
       does.snapshot?.isWhole ? null : el("p", { class: "ink3" }, does.snapshot ? `Of this only ${does.snapshot.what} recorded. ` : "No recording covers this. ", does.record && el("button", { class: "button link", type: "button", click: does.record }, "Record the next 3 steps…")));
     this.element.hidden = false;

@@ -4,7 +4,7 @@ import { api } from "../api.js";
 import { el, fillWhenChanged, setText } from "../dom.js";
 import { changeInUnit, count, exactBytes, inUnit, known, plural, sizeText, tableUnit } from "../format.js";
 import { CATEGORY_WORDS } from "../snapshots/layer-colours.js";
-import { growthSentence, momentChoices } from "../snapshots/growth-words.js";
+import { endsNear, growthSentence, momentChoices } from "../snapshots/growth-words.js";
 import { nameOf } from "../snapshots/snapshot-words.js";
 import { failedPart, panel } from "./parts.js";
 
@@ -45,10 +45,30 @@ export class GrowthPanel {
   }
 
   async start() {
-    // Without the list there are still the moments of this recording.
-    this.others = (this.view.page.session.snapshots ?? []).filter((info) => info.state === "complete" && info.id !== this.view.id);
+    this.findOthers();
     this.fillChoices();
     await this.load();
+  }
+
+  /** Without the list there are still the moments of this recording. */
+  findOthers() {
+    this.others = (this.view.page.session.snapshots ?? []).filter((info) => info.state === "complete" && info.id !== this.view.id);
+  }
+
+  /**
+   * What grew between the ends of a range, as near to them as a step ends.
+   * @param {[number, number]} range
+   */
+  compareEnds(range) {
+    const { timeline } = this.view;
+    const offered = new Set(timeline ? momentChoices(timeline).map((one) => one.value) : []);
+    const ends = endsNear((timeline?.steps ?? []).filter((step) => offered.has(step.moment)), range);
+    if (!ends) return;
+    this.element.hidden = false;
+    this.findOthers();
+    this.fillChoices();
+    [this.from.value, this.to.value] = ends.map((moment) => `${this.view.id}@${moment}`);
+    void this.load();
   }
 
   fillChoices() {

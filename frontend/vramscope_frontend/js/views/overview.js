@@ -148,7 +148,7 @@ export class Overview {
     const query = new URLSearchParams(Object.entries(queryFromView(view, this.ranks)).flatMap(([name, value]) => (value === null ? [] : [[name, value]])));
     const recorded = this.recordedIn(view);
     const mayRecord = page.actions.reasonOf("history_start", page.session.run, page.app.link, page.app.scopes) === null;
-    return { link: `${location.origin}${page.pathOf("overview")}?${query}`, snapshot: recorded && { address: this.recordedPath(recorded), isWhole: recorded.isWhole, what: recorded.last > recorded.step ? `steps ${count(recorded.step)} to ${count(recorded.last)} were` : `step ${count(recorded.step)} was` }, record: mayRecord ? () => page.openCommand("history_start") : null };
+    return { link: `${location.origin}${page.pathOf("overview")}?${query}`, snapshot: recorded && { address: this.recordedPath(recorded), compare: recorded.last > recorded.step ? `${this.recordedPath(recorded)}&compare=ends` : null, isWhole: recorded.isWhole, what: recorded.last > recorded.step ? `steps ${count(recorded.step)} to ${count(recorded.last)} were` : `step ${count(recorded.step)} was` }, record: mayRecord ? () => page.openCommand("history_start") : null };
   }
 
   /** @param {import("../snapshots/covering.js").Covering} recorded */

@@ -25,6 +25,7 @@ export class Snapshot {
     this.page = page;
     this.id = page.snapshot ?? "";
     this.view = explorerFromQuery(page.app.router.place.view);
+    this.comparesEnds = page.app.router.place.view.get("compare") === "ends";
     this.data = new Recording(this.id, () => this.dataChanged());
     /** @type {[number, number][]} */
     this.before = [];
@@ -142,6 +143,11 @@ export class Snapshot {
     // Of the other ranks nobody has asked yet what they were doing.
     if (rank !== null && rank !== this.page.session.firstRank) void this.page.session.loadPhases(rank);
     void this.data.loadRows();
+    if (this.comparesEnds && this.timeline) {
+      this.comparesEnds = false;
+      this.growth.compareEnds(this.range);
+      this.page.app.router.note({ compare: null });
+    }
     if (this.timeline) await this.loadMoment();
   }
 
