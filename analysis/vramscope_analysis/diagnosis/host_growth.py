@@ -138,8 +138,10 @@ def _of_workers(rank: RankEvidence) -> list[Finding]:
     resident = resident[np.isfinite(resident)]
     # A copy takes the place of a page that was counted before; what is new is counted anew.
     is_copies = len(resident) > 0 and resident[-1] - resident[0] < 0.5 * rise.grown_bytes
-    parent = samples.last(_OWN)
-    most = count * parent if is_copies and parent is not None else None
+    # A process that ends has let go of the data by now.
+    parent = since.numbers(_OWN)
+    parent = parent[np.isfinite(parent)]
+    most = count * int(parent.max()) if is_copies and len(parent) else None
     cause = "copies of pages they share" if is_copies else "what they keep for themselves"
     whose = count_text(count, "DataLoader worker")
     return [

@@ -143,6 +143,12 @@ def test_copies_in_workers_are_told_from_what_they_keep() -> None:
     assert own.evidence["at_most_bytes"] is None
 
 
+def test_the_end_of_copies_is_what_the_process_had_before_it_let_go() -> None:
+    own = [2 * GIB] * (SECONDS - 1) + [GIB // 2]
+    (finding,) = host_growth(job(**{**WORKERS, "anonymous_bytes": own}))
+    assert "It ends at 4.0 GiB at most." in finding.detail
+
+
 def test_copies_become_fewer_and_are_told_all_the_same() -> None:
     slowing = [int(GIB * (2 - math.exp(-second / 20))) for second in range(SECONDS)]
     (finding,) = host_growth(job(**{**WORKERS, "workers_pss_bytes": slowing}))
