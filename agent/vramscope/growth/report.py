@@ -130,4 +130,5 @@ def growth_words(groups: Sequence[Group], progress: str) -> str:
     if not groups:
         return f"Nothing grows: {progress}."
     grown_bytes = sum(rise(group.bytes_at_looks) for group in groups)
-    return f"{size_text(grown_bytes)} more from {len(groups)} places: {progress}."
+    places = "one place" if len(groups) == 1 else f"{len(groups)} places"
+    return f"{size_text(grown_bytes)} more from {places}: {progress}."

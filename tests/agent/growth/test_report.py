@@ -111,3 +111,4 @@ def test_all_of_it_in_a_sentence() -> None:
     assert growth_words([], "4 looks in 60 steps") == "Nothing grows: 4 looks in 60 steps."
     told = growth_words([group(1 << 20), group(1 << 20)], "4 looks in 60 steps")
     assert told == "2 MiB more from 2 places: 4 looks in 60 steps."
+    assert growth_words([group(1 << 20)], "over").startswith("1 MiB more from one place: ")
