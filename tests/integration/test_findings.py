@@ -56,7 +56,10 @@ def test_a_leak_is_found_asked_about_and_told_with_its_line(server: ServerProces
         )
         assert found["remedies"], found
         # An answer that comes before anything was said opens it confirmed; a later one confirms it.
-        assert [entry["what"] for entry in found["history"]] in (["opened"], ["opened", "confirmed"])
+        assert [entry["what"] for entry in found["history"]] in (
+            ["opened"],
+            ["opened", "confirmed"],
+        )
         asked = [
             each
             for each in server.get(f"{RUN}/commands")["commands"]
