@@ -20,8 +20,10 @@ KIND: Final = "agent_degraded"
 RATE_WINDOW_S: Final = 30.0
 LOW_FOR_S: Final = 10.0
 """So long within the window the rate has to have been low."""
-LOW_SHARE: Final = 0.9
-"""A rate below this share of the wanted one is low."""
+LOW_SHARE: Final = 0.5
+"""A rate below this share of the wanted one is low. The page shows the rate in any case, and seven
+samples a second in place of ten, which is what half a percent of a core gives beside an H200, show
+the same picture."""
 COUNT_WINDOW_S: Final = 300.0
 """Errors and losses of this last time count."""
 

@@ -38,7 +38,7 @@ def test_a_few_low_seconds_are_no_finding() -> None:
 
 
 def test_a_rate_a_little_below_is_no_finding() -> None:
-    assert agent_degraded(history((100, 9.2))) is None
+    assert agent_degraded(history((100, 6.8))) is None
 
 
 def test_it_is_over_when_the_rate_has_been_whole_for_a_while() -> None:
