@@ -19,7 +19,7 @@ JOB = REPOSITORY / "tests/support/jobs/nearly_full.py"
 TOKEN = "nearly-full"
 MIB = 1 << 20
 # 32 MiB each of parameters, gradients and buckets, 64 of state; as much again within Adam's step.
-EMULATED = ("--emulate", "--capacity=230MiB")
+EMULATED = ("--emulate", "--capacity=230MiB", "--parts-budget=1")
 SHARD = "shard the optimizer's state over the 2 ranks"
 EIGHT_BITS = "use an 8-bit optimizer"
 FUSED = "step the optimizer fused, or parameter by parameter"
