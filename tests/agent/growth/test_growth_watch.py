@@ -366,8 +366,13 @@ def test_what_waits_for_another_stream_is_told_by_its_line_though_nothing_grows(
 ) -> None:
     clocks = Clocks()
     monkeypatch.setattr(growth_watch, "time", clocks)
-    # How long a real one takes depends on all that tests before have left in this process.
-    monkeypatch.setattr("vramscope.growth.group_holders.GroupHolders.find", lambda *_, **__: [])
+
+    def find(search: Any, groups: Any, *args: Any, **options: Any) -> Any:
+        # How long a real one takes depends on all that tests before have left in this process.
+        del search, args, options
+        return [Held() for _ in groups]
+
+    monkeypatch.setattr("vramscope.growth.group_holders.GroupHolders.find", find)
     device: Any = SideStreamDevice(clocks)
     params = ExplainGrowthParams(looks=3, every=1, max_steps=16)
     watch = growth_watch.GrowthWatch(device, Recording(), params, "c1", lambda ns: None)
