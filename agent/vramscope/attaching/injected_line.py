@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 
+# Whatever goes wrong in here is kept silent: it would be raised in the middle of the code of the
+# job, and there is nobody to tell. The client notices that no answer comes, and says so.
+#
 # Names are reached through ``__import__``, because the job may have functions of its own called
 # ``exec`` or ``open`` in ``__main__``.
 _LINE = """try:__import__('builtins').exec({code!a},{{}})
