@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+PACE_S = {"cuda": 0.03, "cpu": 0.01}[DEVICE]
 STEPS = 400
 
 
@@ -41,7 +42,7 @@ def main() -> None:
             cam.handle.remove()
             del cam
             optimizer.zero_grad()
-        time.sleep(0.01)
+        time.sleep(PACE_S)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from vramscope.injection.machines import machine_named
 from vramscope.injection.mappings import Mapping, read_mappings
 from vramscope.injection.memory import TargetMemory
 from vramscope.injection.process_status import name_of_process, read_process_status
+from vramscope.injection.ptrace import ThreadGone
 from vramscope.injection.stages import AtStage, no_stage
 from vramscope.injection.stopped_thread import BadMoment, StoppedThread
 from vramscope.injection.tracing_thread import run_as_tracer
@@ -25,6 +26,7 @@ _ATTEMPTS: Final = 20
 _STACK_GROWTH_BYTES: Final = 64 << 20
 _PAUSE_S: Final = 0.005
 _TRACED_FOR_S: Final = 0.5
+_ENDED_STATES: Final = frozenset("ZXx")
 
 
 class MainThread:
@@ -114,7 +116,8 @@ def with_main_thread(
     """Prepare everything, and let ``work`` stop the main thread; on a thread of its own.
 
     Raises:
-        InjectionError: ``permission``, ``traced``, ``gone`` and what ``work`` raises.
+        InjectionError: ``permission``, ``traced``, ``gone``, ``busy`` (not reached for a
+            moment) and what ``work`` raises.
     """
     _wait_for_other_tracer(interpreter.pid)
 
@@ -124,10 +127,26 @@ def with_main_thread(
                 return work(MainThread(interpreter, memory, at_stage))
         except PermissionError as error:
             raise InjectionError("its memory may not be written from here", "permission") from error
-        except OSError as error:
-            raise InjectionError("the process has ended", "gone") from error
+        except (OSError, ThreadGone) as error:
+            raise _lost(interpreter, error) from error
 
     return run_as_tracer(reach)
+
+
+def _lost(interpreter: Interpreter, error: OSError | ThreadGone) -> InjectionError:
+    """Why something of the process was not there: it has ended, or only that has gone.
+
+    A process under way maps and unmaps memory between the moment at which a list of it is read and
+    that at which it is looked at. Of one that goes on it is not said that it has ended: whoever
+    asks again finds it.
+    """
+    try:
+        status = read_process_status(interpreter.pid)
+    except OSError:
+        return InjectionError("the process has ended", "gone")
+    if status.started_ticks != interpreter.started_ticks or status.state in _ENDED_STATES:
+        return InjectionError("the process has ended", "gone")
+    return InjectionError(f"it could not be reached just now ({error})", "busy")
 
 
 def _wait_for_other_tracer(pid: int) -> None:

@@ -178,7 +178,7 @@ def wait_for_stop(thread: int, timeout_s: float) -> Stop | None:
         try:
             found = os.waitid(os.P_PID, thread, options)
         except ChildProcessError as error:
-            raise ThreadGone("the process has ended") from error
+            raise ThreadGone(f"waiting for its stop: {error}") from error
         if found is not None:
             return _classify(found.si_code, found.si_status)
         waited_s = time.perf_counter() - start_s
@@ -192,7 +192,7 @@ def wait_for_stop(thread: int, timeout_s: float) -> Stop | None:
 
 def _classify(code: int, status: int) -> Stop:
     if code not in (os.CLD_TRAPPED, os.CLD_STOPPED):
-        raise ThreadGone("the process has ended")
+        raise ThreadGone(f"it ended instead of stopping (code {code}, status {status})")
     if status >> 8 == _EVENT_STOP:
         return Stop("event")
     if status == _SYSCALL_STOP:
@@ -218,4 +218,4 @@ def _traced_request(request: int, thread: int, address: int = 0, data: int = 0) 
     try:
         _request(request, thread, address, data)
     except ProcessLookupError as error:
-        raise ThreadGone("the process has ended") from error
+        raise ThreadGone(f"ptrace request {request:#x}: {error}") from error

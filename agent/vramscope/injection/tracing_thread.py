@@ -58,7 +58,7 @@ class _Tracer(Generic[_T]):
 
     def outcome(self) -> _T:
         if isinstance(self._error, ThreadGone):
-            raise InjectionError(str(self._error), "gone") from self._error
+            raise InjectionError("the process has ended", "gone") from self._error
         if self._error is not None:
             raise self._error
         return self._results[0]

@@ -7,6 +7,7 @@ before it had chosen its device.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -132,8 +133,9 @@ def _stranger_remedies(
         )
     ]
     if room is not None and rank.limit_bytes is None and rank.total_bytes:
-        # So that the next growth of this job fails here, and not in the neighbour.
-        fraction = min(1.1 * room.needed_bytes / rank.total_bytes, 1.0)
+        # So that the next growth of this job fails here, and not in the neighbour. Rounded up: a
+        # small job on a large device would be told to do with nothing.
+        fraction = min(math.ceil(110 * room.needed_bytes / rank.total_bytes) / 100, 1.0)
         if fraction < 0.9:
             remedies.append(
                 Remedy(

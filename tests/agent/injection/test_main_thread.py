@@ -13,6 +13,7 @@ from tests.support.attach_targets import COUNT, attach_target
 from vramscope.injection import InjectionError, inject
 from vramscope.injection.main_thread import MainThread, stack_of, with_main_thread
 from vramscope.injection.mappings import Mapping
+from vramscope.injection.ptrace import ThreadGone
 from vramscope.injection.stopped_thread import BadMoment, StoppedThread
 
 
@@ -43,6 +44,25 @@ def test_bad_moments_without_end_are_given_up(tmp_path: Path) -> None:
             with_main_thread(target.interpreter, lambda main: main.stop_for(work))
         assert caught.value.kind == "busy"
         target.end_unharmed(0)
+
+
+@pytest.mark.parametrize("error", [OSError("nothing is mapped there"), ThreadGone("not stopped")])
+def test_of_a_process_that_goes_on_it_is_not_said_that_it_has_ended(
+    tmp_path: Path, error: Exception
+) -> None:
+    def lose(main: MainThread) -> None:
+        raise error
+
+    with attach_target(tmp_path, "working", "python") as target:
+        interpreter = target.interpreter
+        with pytest.raises(InjectionError, match=f"just now .{error}") as caught:
+            with_main_thread(interpreter, lose)
+        assert caught.value.kind == "busy"
+        target.process.kill()
+        target.process.wait(10)
+        with pytest.raises(InjectionError, match="has ended") as caught:
+            with_main_thread(interpreter, lose)
+        assert caught.value.kind == "gone"
 
 
 def test_a_program_that_has_become_another_is_not_touched(tmp_path: Path) -> None:

@@ -66,6 +66,9 @@ def test_a_cap_is_offered_by_what_this_job_needs() -> None:
     (finding,) = judged(judge)
     assert finding.remedies[1].fix == "torch.cuda.set_per_process_memory_fraction(0.28)"
     assert "MIG" in finding.remedies[1].why
+    small = made_rank(50, columns={"step.peak_active_bytes": 65 << 20}, processes=(OWN, jupyter()))
+    (finding,) = judged(small)
+    assert finding.remedies[1].fix == "torch.cuda.set_per_process_memory_fraction(0.01)"
     (capped,) = judged(
         made_rank(
             50,
