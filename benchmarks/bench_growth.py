@@ -31,7 +31,8 @@ from vramscope.growth.recording import StackRecording
 from vramscope.history.history import History
 from vramscope.history.pytorch_history import PytorchHistory
 from vramscope.history.snapshot_folder import SnapshotFolder
-from vramscope_protocol.commands import ExplainGrowthParams, Receipt
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.parameters import ExplainGrowthParams
 
 QUESTIONS = 4
 BESIDE = 30

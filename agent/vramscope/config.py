@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from vramscope.history.rule import HistoryRule, parse_rule
 from vramscope.transport.address import AddressError, ServerAddress, parse_address
-from vramscope_protocol.commands import COMMANDS
+from vramscope_protocol.command_table import COMMANDS
 from vramscope_protocol.integers import MAX_INT64
 
 Allow = Literal["observe", "control"]

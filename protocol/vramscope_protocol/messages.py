@@ -16,6 +16,7 @@ from vramscope_protocol.account import AgentAccount, MemoryPart, ProcessMemory
 from vramscope_protocol.columns import TypeCode
 from vramscope_protocol.commands import CommandState, Receipt
 from vramscope_protocol.integers import Count, Int64, Seq
+from vramscope_protocol.user_commands import MAX_COMMANDS, UserCommand
 
 BatchKind = Literal["sample", "step"]
 SnapshotEncoding = Literal["gzip"]
@@ -76,6 +77,13 @@ class RankInfo(Struct, omit_defaults=True):
     """The agent's last word: ``observe`` refuses every command that needs the control right."""
     commands: list[str] = field(default_factory=list[str])
     """Names of the commands that this agent accepts."""
+    user_commands: Annotated[list[UserCommand], Meta(max_length=MAX_COMMANDS)] = field(
+        default_factory=list[UserCommand]
+    )
+    """Commands that the job itself declares; those it accepts are among ``commands`` as well."""
+    steps_from_start: bool = False
+    """Its steps are counted from the begin of training: the same number is the same step on all
+    ranks of which this is true."""
     life: str = ""
     """Names the process: kept when it is attached to again, another one after a restart."""
     process_started_ns: Int64 = 0
@@ -320,6 +328,21 @@ class Command(Message, tag="command"):
     dry_run: bool = False
     deadline_s: float = 30.0
     issued_by: str = ""
+    at_step: Int64 | None = None
+    """Run it at the end of this step, if a ``decision`` says so: the rank answers ``prepared``
+    while that step is still to come, and stands still at its end until it knows."""
+    hold_s: float = 20.0
+    """How long it stands still at most; undecided by then, nothing is done on any rank."""
+
+
+class Decision(Message, tag="decision"):
+    """What becomes of a command that was prepared, on all ranks alike; made once and kept."""
+
+    id: Annotated[str, Meta(max_length=128)]
+    run: bool
+    """Whether it is run; else it is dropped."""
+    reason: str = ""
+    """Why it is not run, in words."""
 
 
 class SnapshotAck(Message, tag="snapshot_ack"):
@@ -362,4 +385,4 @@ AgentMessage = (
     | OomBegin
     | Goodbye
 )
-ServerMessage = Welcome | Ack | Command | SnapshotAck | MapWanted | Error
+ServerMessage = Welcome | Ack | Command | Decision | SnapshotAck | MapWanted | Error

@@ -40,6 +40,7 @@ from vramscope_protocol.messages import (
     Auth,
     Batch,
     Command,
+    Decision,
     Error,
     Field,
     FieldTable,
@@ -177,6 +178,10 @@ class ServerSession:
     def command(self, command: Command) -> bytes:
         """Frame that asks the agent to run a command."""
         return encode(command)
+
+    def decision(self, decision: Decision) -> bytes:
+        """Frame that says what becomes of a command that was prepared."""
+        return encode(decision)
 
     def snapshot_ack(self, ack: SnapshotAck) -> bytes:
         """Frame that says how much of a snapshot is committed, or that it is not wanted."""

@@ -20,5 +20,15 @@ FEATURE_SNAPSHOTS = "snapshots"
 FEATURE_OOMS = "ooms"
 """The agent sends reports of running out of memory in chunks, as it does snapshots."""
 
-AGENT_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS, FEATURE_MAP, FEATURE_SNAPSHOTS, FEATURE_OOMS)
-SERVER_FEATURES = (FEATURE_COMMANDS, FEATURE_STEPS, FEATURE_MAP, FEATURE_SNAPSHOTS, FEATURE_OOMS)
+FEATURE_PREPARE = "prepare"
+"""The agent prepares a command for a certain step, and waits there for the decision."""
+
+AGENT_FEATURES = (
+    FEATURE_COMMANDS,
+    FEATURE_STEPS,
+    FEATURE_MAP,
+    FEATURE_SNAPSHOTS,
+    FEATURE_OOMS,
+    FEATURE_PREPARE,
+)
+SERVER_FEATURES = AGENT_FEATURES

@@ -23,7 +23,7 @@ from vramscope.notices import Notices
 from vramscope.observer import Observer
 from vramscope.sampling.clock import Clock
 from vramscope.transport.snapshot_lane import Shipment
-from vramscope_protocol.commands import COMMANDS
+from vramscope_protocol.command_table import COMMANDS
 from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo, Event, SnapshotBegin
 
 

@@ -10,7 +10,8 @@ import pytest
 from vramscope_frontend import STATIC_DIR
 from vramscope_protocol import live
 from vramscope_protocol.account import AgentAccount, MemoryPart, ProcessMemory
-from vramscope_protocol.commands import COMMANDS, Receipt
+from vramscope_protocol.command_table import COMMANDS
+from vramscope_protocol.commands import Receipt
 from vramscope_protocol.messages import AgentStatus, DeviceInfo
 from vramscope_protocol.series import SERIES
 

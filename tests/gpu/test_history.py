@@ -31,7 +31,7 @@ from vramscope.history.pytorch_history import HistoryMode, PytorchHistory
 from vramscope.history.snapshot_folder import SnapshotFolder
 from vramscope.transport.snapshot_lane import Shipment
 from vramscope_analysis.snapshot import read_snapshot
-from vramscope_protocol.commands import HistoryParams
+from vramscope_protocol.parameters import HistoryParams
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(400)]
 

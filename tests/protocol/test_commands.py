@@ -8,18 +8,10 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from vramscope_protocol.commands import (
-    COMMANDS,
-    FINAL_STATES,
-    CommandSpec,
-    CommandState,
-    HistoryParams,
-    NoParams,
-    Receipt,
-    check_params,
-    command_spec,
-)
+from vramscope_protocol.command_table import COMMANDS, check_params, command_spec
+from vramscope_protocol.commands import FINAL_STATES, CommandSpec, CommandState, Receipt
 from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
+from vramscope_protocol.parameters import HistoryParams, NoParams
 
 
 def test_the_commands_of_this_version() -> None:

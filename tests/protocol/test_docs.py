@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from vramscope_protocol import account, codec, errors, live, messages
-from vramscope_protocol.commands import COMMANDS, Receipt
+from vramscope_protocol.command_table import COMMANDS
+from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import CLOSE_CODES, PERMANENT
 from vramscope_protocol.session import State
 from vramscope_protocol.version import AGENT_FEATURES, PROTOCOL_VERSION, SERVER_FEATURES

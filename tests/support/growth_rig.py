@@ -21,7 +21,8 @@ from vramscope.growth.optimizers_in_use import OptimizersInUse
 from vramscope.growth.recording import StackRecording
 from vramscope.history.history import History
 from vramscope.history.pytorch_history import PytorchHistory
-from vramscope_protocol.commands import ExplainGrowthParams, Receipt
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.parameters import ExplainGrowthParams
 
 HEAD = """\
 import collections, functools, gc, torch

@@ -10,7 +10,8 @@ from vramscope.cli.api_client import ApiClient, add_server_options
 from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
 from vramscope.size_text import size_text
-from vramscope_protocol.commands import COMMANDS, FINAL_STATES
+from vramscope_protocol.command_table import COMMANDS
+from vramscope_protocol.commands import FINAL_STATES
 
 _POLL_S: Final = 0.2
 _DEADLINE_S: Final = 30.0

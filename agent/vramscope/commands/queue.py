@@ -18,7 +18,8 @@ from vramscope.commands.call import Answer, Call
 from vramscope.commands.ongoing_commands import INTERRUPTED, OngoingCommands, failure
 from vramscope.guard import Attempt
 from vramscope.sampling.clock import Clock
-from vramscope_protocol.commands import CommandState, Receipt, check_params, command_spec
+from vramscope_protocol.command_table import check_params, command_spec
+from vramscope_protocol.commands import CommandState, Receipt
 from vramscope_protocol.errors import CONFLICT, VramscopeError
 from vramscope_protocol.messages import Command, CommandUpdate
 

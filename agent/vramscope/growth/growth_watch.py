@@ -26,7 +26,8 @@ from vramscope.growth.tensor_writes import WATCHED_STEPS
 from vramscope.growth.waiting_blocks import WaitingBlocks
 from vramscope.history.no_collection import no_collection
 from vramscope.holders.storing_line import find_storing_lines
-from vramscope_protocol.commands import ExplainGrowthParams, Receipt
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.parameters import ExplainGrowthParams
 
 MAX_GROUPS: Final = 12
 WAITING_EVERY: Final = 4

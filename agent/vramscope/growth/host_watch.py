@@ -13,7 +13,8 @@ from vramscope.growth.report import growth_report, host_report
 from vramscope.history.no_collection import no_collection
 from vramscope.holders.storing_line import find_storing_lines
 from vramscope.tensors.census import Storage
-from vramscope_protocol.commands import ExplainGrowthParams, Receipt
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.parameters import ExplainGrowthParams
 
 LEAST_STEPS: Final = 8
 """So far apart are the two, at least."""

@@ -25,7 +25,8 @@ from vramscope.holders.reach import Reach
 from vramscope.holders.search import named_within, ways_within
 from vramscope.holders.storing_line import find_storing_lines
 from vramscope.tensors.census import Storage
-from vramscope_protocol.commands import ExplainGrowthParams, Receipt
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.parameters import ExplainGrowthParams
 
 MOST_S: Final = 0.1
 """For no longer than this everybody else waits."""

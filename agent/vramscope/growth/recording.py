@@ -9,8 +9,8 @@ from typing import Final
 
 from vramscope.history.history import History
 from vramscope.history.window import Window
-from vramscope_protocol.commands import HistoryParams
 from vramscope_protocol.errors import VramscopeError
+from vramscope_protocol.parameters import HistoryParams
 
 STACK_NS: Final = 500
 """What an allocation takes more while its stack is recorded: see docs/overhead.md."""

@@ -25,9 +25,9 @@ from vramscope.history.user_recording import UserRecording
 from vramscope.history.window import Window
 from vramscope.history.writing import Writing
 from vramscope.transport.snapshot_lane import Shipment
-from vramscope_protocol.commands import HistoryParams
 from vramscope_protocol.errors import CONFLICT, VramscopeError
 from vramscope_protocol.messages import SnapshotBegin, SnapshotMode
+from vramscope_protocol.parameters import HistoryParams
 
 Origin = Literal["command", "rule"]
 

@@ -10,9 +10,9 @@ from vramscope.history.history import History
 from vramscope.history.rule import INTERVAL_S, HistoryRule
 from vramscope.history.window import Window
 from vramscope.sampling.clock import Clock
-from vramscope_protocol.commands import HistoryParams
 from vramscope_protocol.errors import VramscopeError
 from vramscope_protocol.messages import Event
+from vramscope_protocol.parameters import HistoryParams
 
 
 class RuleWatch:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from vramscope.history.host_memory import HostMemoryBudget
 from vramscope.history.taking import Taking
 from vramscope_protocol.codec import MAX_SNAPSHOT_STEPS
-from vramscope_protocol.commands import HistoryParams
+from vramscope_protocol.parameters import HistoryParams
 
 
 def _marks() -> deque[tuple[int, int]]:

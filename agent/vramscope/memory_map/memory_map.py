@@ -18,7 +18,8 @@ from vramscope.memory_map.pace import WATCHED_FRACTION, WATCHED_INTERVAL_S, MapP
 from vramscope.notices import Notices
 from vramscope.sampling.clock import Clock
 from vramscope_protocol.columns import UNKNOWN
-from vramscope_protocol.commands import MAX_WATCH_S, Receipt
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.parameters import MAX_WATCH_S
 
 _PATIENCE_S: Final = 1.0
 """How long a look waits for a step end; a job whose steps are further apart is not waited for."""

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from vramscope.commands.call import Call, Handler
-from vramscope_protocol.commands import OomReportParams, Receipt
+from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import RATE_LIMITED, VramscopeError
+from vramscope_protocol.parameters import OomReportParams
 
 PAUSE_S: Final = 10.0
 """Between two reports that are asked for."""

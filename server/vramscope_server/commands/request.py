@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from vramscope_protocol.commands import check_params, command_spec
+from vramscope_protocol.command_table import check_params, command_spec
 from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
 from vramscope_server.auth.principal import Principal
 from vramscope_server.commands.record import CommandRecord

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from vramscope_analysis.diagnosis.questions import COMMAND, Question
-from vramscope_protocol.commands import COMMANDS, FINAL_STATES
+from vramscope_protocol.command_table import COMMANDS
+from vramscope_protocol.commands import FINAL_STATES
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.auth.principal import VIEW, Principal
 from vramscope_server.commands.record import CommandRecord

@@ -7,7 +7,8 @@ import pytest
 from tests.support.fake_device import FakeDevice
 from vramscope.commands.call import Call
 from vramscope.commands.handlers import CommandHandlers
-from vramscope_protocol.commands import COMMANDS, Receipt
+from vramscope_protocol.command_table import COMMANDS
+from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import VramscopeError
 
 

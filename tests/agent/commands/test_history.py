@@ -11,8 +11,9 @@ import pytest
 from tests.support.history_rig import HistoryRig
 from vramscope.commands.call import Answer, Call, Ongoing
 from vramscope.commands.history import history_handlers
-from vramscope_protocol.commands import HistoryParams, Receipt, SnapshotParams
+from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import VramscopeError
+from vramscope_protocol.parameters import HistoryParams, SnapshotParams
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from vramscope.commands import modules
 from vramscope.commands.call import Call
 from vramscope.commands.modules import module_handlers
 from vramscope.modules.module_account import Reading
-from vramscope_protocol.commands import Receipt, command_spec
+from vramscope_protocol.command_table import command_spec
+from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import VramscopeError
 
 

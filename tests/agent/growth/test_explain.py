@@ -15,7 +15,7 @@ from vramscope.growth.explain import growth_handlers
 from vramscope.growth.growth_watch import GrowthWatch
 from vramscope.growth.host_watch import HostWatch
 from vramscope.growth.optimizers_in_use import OptimizersInUse
-from vramscope_protocol.commands import command_spec
+from vramscope_protocol.command_table import command_spec
 from vramscope_protocol.errors import VramscopeError
 
 pytest.importorskip("torch")

@@ -12,7 +12,8 @@ from tests.support.growth_devices import Clocks, GrowingDevice, Recording, SideS
 from tests.support.growth_rig import GrowthRig, holder_of, line_of
 from vramscope.growth import growth_watch
 from vramscope.growth.group_holders import Held
-from vramscope_protocol.commands import ExplainGrowthParams, Receipt
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.parameters import ExplainGrowthParams
 
 torch = pytest.importorskip("torch")
 

@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch")
 
 from vramscope.growth import pace  # noqa: E402
 from vramscope.growth.host_watch import LEAST_STEPS, HostWatch  # noqa: E402
-from vramscope_protocol.commands import ExplainGrowthParams, Receipt  # noqa: E402
+from vramscope_protocol.commands import Receipt  # noqa: E402
+from vramscope_protocol.parameters import ExplainGrowthParams  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 
 from vramscope.growth import ramp_watch  # noqa: E402
 from vramscope.growth.ramp_watch import RampWatch  # noqa: E402
-from vramscope_protocol.commands import ExplainGrowthParams, Receipt  # noqa: E402
+from vramscope_protocol.commands import Receipt  # noqa: E402
+from vramscope_protocol.parameters import ExplainGrowthParams  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

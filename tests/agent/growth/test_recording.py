@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.history_rig import HistoryRig
 from vramscope.growth.recording import STACK_NS, StackRecording
-from vramscope_protocol.commands import HistoryParams
+from vramscope_protocol.parameters import HistoryParams
 
 
 @pytest.fixture

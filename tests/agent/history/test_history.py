@@ -14,8 +14,9 @@ from tests.support.history_rig import MIB, HistoryRig
 from vramscope.history.host_memory import HostMemoryBudget
 from vramscope.history.taking import Taking
 from vramscope.history.window import Window
-from vramscope_protocol.commands import HistoryParams, Receipt
+from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import CONFLICT, VramscopeError
+from vramscope_protocol.parameters import HistoryParams
 
 
 def started(rig: HistoryRig, **params: Any) -> Window:

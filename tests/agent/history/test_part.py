@@ -16,9 +16,9 @@ from vramscope.config import load_config
 from vramscope.devices.device import DeviceMemory
 from vramscope.history.part import HistoryPart
 from vramscope.transport.snapshot_lane import Shipment
-from vramscope_protocol.commands import HistoryParams, SnapshotParams
 from vramscope_protocol.errors import VramscopeError
 from vramscope_protocol.messages import Event
+from vramscope_protocol.parameters import HistoryParams, SnapshotParams
 
 
 class Part:

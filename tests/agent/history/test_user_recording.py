@@ -15,7 +15,7 @@ from vramscope.history.history import History
 from vramscope.history.pytorch_history import PytorchHistory
 from vramscope.history.snapshot_folder import SnapshotFolder
 from vramscope.history.user_recording import UserRecording
-from vramscope_protocol.commands import HistoryParams
+from vramscope_protocol.parameters import HistoryParams
 
 
 class Torch:

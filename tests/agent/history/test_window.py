@@ -7,7 +7,7 @@ from typing import Any
 from vramscope.history.host_memory import HostMemoryBudget
 from vramscope.history.window import Window
 from vramscope_protocol.codec import MAX_SNAPSHOT_STEPS
-from vramscope_protocol.commands import HistoryParams
+from vramscope_protocol.parameters import HistoryParams
 
 
 def window(**params: Any) -> Window:

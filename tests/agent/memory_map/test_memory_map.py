@@ -18,7 +18,8 @@ from vramscope.memory_map.memory_map import NAMES, MemoryMap
 from vramscope.memory_map.pace import MapPace
 from vramscope.notices import Notices
 from vramscope_protocol.columns import UNKNOWN
-from vramscope_protocol.commands import Receipt, WatchMapParams
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.parameters import WatchMapParams
 
 HERE = 0x7F0000000000
 NOTHING = (UNKNOWN,) * 4

@@ -4,8 +4,9 @@ import pytest
 
 from vramscope.commands.call import Call
 from vramscope.oom.oom_command import PAUSE_S, oom_handlers
-from vramscope_protocol.commands import OomReportParams, Receipt
+from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import VramscopeError
+from vramscope_protocol.parameters import OomReportParams
 
 
 def test_it_names_the_report_and_what_it_is_linked_to() -> None:
