@@ -339,6 +339,8 @@ class Decision(Message, tag="decision"):
     """What becomes of a command that was prepared, on all ranks alike; made once and kept."""
 
     id: Annotated[str, Meta(max_length=128)]
+    at_step: Int64
+    """The step it was prepared for: the same command may be prepared again for a later one."""
     run: bool
     """Whether it is run; else it is dropped."""
     reason: str = ""
