@@ -56,7 +56,9 @@ _AGENT_TAGS = frozenset(
         "goodbye",
     }
 )
-_SERVER_TAGS = frozenset({"welcome", "ack", "command", "snapshot_ack", "map_wanted", "error"})
+_SERVER_TAGS = frozenset(
+    {"welcome", "ack", "command", "decision", "snapshot_ack", "map_wanted", "error"}
+)
 
 
 def encode(message: Message) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from vramscope_protocol import account, codec, errors, live, messages
+from vramscope_protocol import account, codec, errors, live, messages, user_commands
 from vramscope_protocol.command_table import COMMANDS
 from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import CLOSE_CODES, PERMANENT
@@ -74,6 +74,8 @@ def test_message(struct: type[msgspec.Struct], direction: str) -> None:
         messages.RunInfo,
         messages.RankInfo,
         messages.DeviceInfo,
+        user_commands.UserCommand,
+        user_commands.UserParam,
         messages.Field,
         account.AgentAccount,
         account.ProcessMemory,

@@ -49,7 +49,7 @@ from vramscope_protocol.messages import (
     Welcome,
 )
 from vramscope_protocol.session import AgentSession, ServerSession, State
-from vramscope_protocol.version import PROTOCOL_VERSION
+from vramscope_protocol.version import AGENT_FEATURES, PROTOCOL_VERSION
 
 REGISTER = Register("stream", RunInfo("run", "name"), RankInfo(0, "host", 1))
 TABLE = FieldTable(0, [Field("time_ns", "q"), Field("step", "q"), Field("x", "d")])
@@ -112,9 +112,7 @@ def test_opening_and_data_through_both_sides() -> None:
     hello, auth, register = agent.opening_frames()
 
     states = [server.state]
-    assert server.receive(hello) == Hello(
-        PROTOCOL_VERSION, ["commands", "steps", "map", "snapshots", "ooms"], "vramscope 9"
-    )
+    assert server.receive(hello) == Hello(PROTOCOL_VERSION, list(AGENT_FEATURES), "vramscope 9")
     states.append(server.state)
     assert server.receive(auth) == Auth("secret")
     states.append(server.state)  # the same, until the caller has looked the token up
@@ -135,7 +133,7 @@ def test_opening_and_data_through_both_sides() -> None:
     ]
     assert agent.last_acked_seq == 41
     assert agent.max_message_bytes == 1000
-    assert agent.features == server.features == {"commands", "steps", "map", "snapshots", "ooms"}
+    assert agent.features == server.features == set(AGENT_FEATURES)
 
     assert server.receive(encode(TABLE)) == TABLE
     assert server.receive(encode(BATCH)) == BATCH
