@@ -13,13 +13,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from vramscope.devices.cuda import autograd_reason
-from vramscope.patch import Patch
-from vramscope.steps.import_watcher import ImportWatcher
+from vramscope.steps.late_patch import LatePatch
 
 AUTOGRAD_MODULE: Final = "torch.autograd"
 
 
-class BackwardHook:
+class BackwardHook(LatePatch):
     """Installs and removes the hook; torch may be imported before or after.
 
     Args:
@@ -34,36 +33,14 @@ class BackwardHook:
         on_begin: Callable[[], None],
         on_end: Callable[[], None],
     ) -> None:
+        super().__init__(AUTOGRAD_MODULE, "backward", self._begins, self._ended, "backward hook")
         self._is_training_thread = is_training_thread
         self._on_begin = on_begin
         self._on_end = on_end
         self._depth = 0
         self._is_told = False
-        self._patch: Patch | None = None
-        self._watcher = ImportWatcher(AUTOGRAD_MODULE, self._hook)
 
-    def install(self) -> None:
-        """Hook now, or as soon as the job has imported torch."""
-        self._watcher.install()
-
-    def remove(self) -> None:
-        """Leave PyTorch as it was."""
-        self._watcher.remove()
-        if self._patch is not None:
-            self._patch.remove()
-            self._patch = None
-
-    def forget_after_fork(self) -> None:
-        """In a forked child: only pass on."""
-        if self._patch is not None:
-            self._patch.forget_after_fork()
-
-    def _hook(self) -> None:
-        owner = sys.modules[AUTOGRAD_MODULE]
-        self._patch = Patch(owner, "backward", self._before, self._after, "backward hook")
-        self._patch.install()
-
-    def _before(self, tensors: Any) -> None:
+    def _begins(self, tensors: Any) -> None:
         del tensors
         if not self._is_training_thread():
             return
@@ -72,7 +49,7 @@ class BackwardHook:
             self._is_told = True
             self._on_begin()
 
-    def _after(self, tensors: Any, raised: BaseException | None) -> None:
+    def _ended(self, tensors: Any, raised: BaseException | None) -> None:
         del tensors, raised
         if self._depth == 0 or not self._is_training_thread():
             return
