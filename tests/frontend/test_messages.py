@@ -70,14 +70,46 @@ def test_every_kind_of_event_that_the_protocol_names_has_a_typedef() -> None:
 
 
 def test_the_page_offers_exactly_the_commands_that_exist() -> None:
-    text = (JS / "commands" / "catalogue.js").read_text("utf-8")
-    entries = re.findall(
-        r'name: "([^"]+)".*?needsControl: (true|false),\s*dryRun: (true|false)', text, re.DOTALL
+    text = "".join(
+        path.read_text("utf-8") for path in sorted((JS / "commands").glob("*-commands.js"))
     )
-    offered = {name: (control == "true", dry == "true") for name, control, dry in entries}
-    assert offered == {
-        spec.name: (spec.right == "control", spec.dry_run) for spec in COMMANDS.values()
+    blocks = re.findall(r'\n    name: "([^"]+)",(.*?)\n  \},', text, re.DOTALL)
+    offered = {
+        name: (
+            "needsControl: true," in block,
+            "dryRun: true," in block,
+            "sameStep: true," in block,
+            "wholeRun: true," in block,
+            "changesTraining: true," in block,
+            re.findall(r'place: "([^"]+)"', block),
+        )
+        for name, block in blocks
     }
+    assert len(offered) == len(blocks)
+    assert offered == {
+        spec.name: (
+            spec.right == "control",
+            spec.dry_run,
+            spec.same_step,
+            spec.whole_run,
+            spec.changes_training,
+            [spec.place],
+        )
+        for spec in COMMANDS.values()
+    }
+
+
+def test_a_form_asks_only_for_parameters_that_its_command_has() -> None:
+    text = "".join(
+        path.read_text("utf-8") for path in sorted((JS / "commands").glob("*-commands.js"))
+    )
+    asked = {
+        name: re.findall(r'\{ key: "(\w+)"', block)
+        for name, block in re.findall(r'\n    name: "([^"]+)",(.*?)\n  \},', text, re.DOTALL)
+    }
+    assert asked["set_batch_size"] == ["batch_size", "accumulation", "change_global_batch"]
+    for name, keys in asked.items():
+        assert set(keys) <= set(COMMANDS[name].params.__struct_encode_fields__), name
 
 
 def test_the_page_asks_only_for_series_that_exist() -> None:

@@ -21,7 +21,9 @@ test("what is wrong with a number is said with its bounds", () => {
 });
 
 test("what a field offers at first is allowed", () => {
+  // A number that only the person can know is asked for.
   for (const field of CATALOGUE.flatMap((entry) => entry.params ?? [])) {
+    if (field.kind === "number" && field.value === "") continue;
     assert.equal(problemOf(field, String(field.value)), null, field.key);
     if (field.kind === "choice") assert.ok(field.options?.some((option) => option.value === field.value), field.key);
   }

@@ -5,6 +5,7 @@ import { copyFrom, el } from "../dom.js";
 import { changeInUnit, count, exactBytes, inUnit, known, tableUnit } from "../format.js";
 import { swatch } from "../views/breakdown.js";
 import { dataTable } from "../views/parts.js";
+import { whenRow } from "./command-words.js";
 import { effectOf, receiptsOf } from "./effects.js";
 
 /** @typedef {import("../messages.js").Command} Command */
@@ -55,10 +56,16 @@ function perRankTable(receipts) {
   return dataTable(["Rank", "State", `>Reserved, ${unit.name}`, `>Would return, ${unit.name}`], rows, "Dry run by rank");
 }
 
-/** @param {import("./catalogue.js").CommandEntry} entry */
-export function costList(entry) {
-  if (entry.costs.length === 0) return null;
-  return el("section", {}, el("h3", {}, "What it costs"), el("dl", { class: "facts" }, ...entry.costs.flatMap(([what, how]) => [el("dt", {}, what), el("dd", {}, how)])));
+/**
+ * What a command costs, when it happens and what it does not do.
+ * @param {import("./catalogue.js").CommandEntry} entry
+ * @param {number[]} ranks
+ * @param {number} world_size
+ */
+export function costList(entry, ranks, world_size) {
+  const rows = [...entry.costs, whenRow(entry, ranks, world_size)];
+  const limits = entry.not ? el("section", {}, el("h3", {}, "What it does not do"), el("p", {}, entry.not)) : null;
+  return el("div", {}, el("section", {}, el("h3", {}, "What it costs"), el("dl", { class: "facts" }, ...rows.flatMap(([what, how]) => [el("dt", {}, what), el("dd", {}, how)]))), limits);
 }
 
 /**

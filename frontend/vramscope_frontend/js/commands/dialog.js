@@ -92,7 +92,7 @@ export class CommandDialog {
   }
 
   addGarbageChoice() {
-    if (!this.entry.dryRun) return;
+    if (!["empty_cache", "empty_cache+gc_collect"].includes(this.entry.name)) return;
     const box = el("input", { type: "checkbox" });
     box.checked = this.entry.name === "empty_cache+gc_collect";
     box.addEventListener("change", () => {
@@ -110,7 +110,7 @@ export class CommandDialog {
     else if (this.entry.dryRun) void this.measure();
     else {
       setText(this.state, ranksText(this.ranks, this.world_size));
-      fill(this.body, el("p", { class: "sentence" }, this.entry.summary), this.form.element, costList(this.entry));
+      fill(this.body, el("p", { class: "sentence" }, this.entry.summary), this.form.element, costList(this.entry, this.ranks, this.world_size));
       this.offer(null);
     }
   }
@@ -139,7 +139,7 @@ export class CommandDialog {
     const step = receiptsOf(command)[0]?.receipt.step ?? null;
     this.measured = { step, at_ms: performance.now(), returned: text.returned };
     setText(this.state, `dry run · ${where}${step === null ? "" : ` · measured at step ${step.toLocaleString("en-US")}`}, nothing was changed`);
-    fill(this.body, el("p", { class: "sentence" }, text.sentence), el("p", { class: "sub" }, text.sub), dryRunTable(command, text.back, this.context.limit_bytes), costList(this.entry));
+    fill(this.body, el("p", { class: "sentence" }, text.sentence), el("p", { class: "sub" }, text.sub), dryRunTable(command, text.back, this.context.limit_bytes), costList(this.entry, this.ranks, this.world_size));
     this.offer(text.returned ?? null);
   }
 

@@ -46,8 +46,21 @@ export class ParamForm {
  * @param {string | boolean} given
  */
 export function valueOf(field, given) {
-  if (field.kind !== "number") return given;
-  return String(given).trim() === "" ? null : Number(given);
+  const text = String(given).trim();
+  switch (field.kind) {
+    case "number":
+      return text === "" ? null : Number(text);
+    case "numbers":
+      return numbersOf(text);
+    case "text":
+      return text === "" && field.optional ? null : text;
+    case "choice": {
+      const option = field.options?.find(({ value }) => value === given);
+      return option && "means" in option ? option.means : given;
+    }
+    default:
+      return given;
+  }
 }
 
 /**
@@ -55,13 +68,38 @@ export function valueOf(field, given) {
  * @param {string} given
  */
 export function problemOf(field, given) {
-  if (field.kind !== "number") return null;
   const text = given.trim();
+  if (field.kind === "text") {
+    if (text === "" && !field.optional) return `${field.label}: a text is needed.`;
+    return field.most && text.length > field.most ? `${field.label}: at most ${field.most.toLocaleString("en-US")} characters.` : null;
+  }
+  if (field.kind === "numbers") {
+    const values = numbersOf(text);
+    const { most = Infinity, max = Infinity } = field;
+    return values.length > most || values.some((value) => !Number.isInteger(value) || value < 0 || value > max) ? `${field.label}: at most ${most} whole numbers, with commas between.` : null;
+  }
+  if (field.kind !== "number") return null;
   if (text === "") return field.optional ? null : `${field.label}: a number is needed.`;
   const value = Number(text);
   const { min = -Infinity, max = Infinity } = field;
-  if (!Number.isInteger(value) || value < min || value > max) return `${field.label}: a whole number from ${min.toLocaleString("en-US")} to ${max.toLocaleString("en-US")}.`;
+  if (!Number.isFinite(value) || (!field.decimal && !Number.isInteger(value)) || value < min || value > max) return `${field.label}: a ${field.decimal ? "" : "whole "}number${boundsText(min, max)}.`;
   return null;
+}
+
+/**
+ * @param {number} min
+ * @param {number} max
+ */
+function boundsText(min, max) {
+  const text = (/** @type {number} */ value) => value.toLocaleString("en-US");
+  if (Number.isFinite(min) && Number.isFinite(max)) return ` from ${text(min)} to ${text(max)}`;
+  if (Number.isFinite(min)) return ` of at least ${text(min)}`;
+  return Number.isFinite(max) ? ` of at most ${text(max)}` : "";
+}
+
+/** @param {string} text */
+function numbersOf(text) {
+  return text === "" ? [] : text.split(/[\s,]+/).filter(Boolean).map(Number);
 }
 
 /** @param {ParamField} field */
@@ -78,5 +116,6 @@ function inputOf(field) {
     box.checked = field.value === true;
     return box;
   }
-  return el("input", { type: "number", min: field.min, max: field.max, step: 1, value: String(field.value), inputmode: "numeric" });
+  if (field.kind !== "number") return el("input", { type: "text", value: String(field.value), spellcheck: "false", autocomplete: "off" });
+  return el("input", { type: "number", min: field.min, max: field.max, step: field.decimal ? "any" : 1, value: String(field.value), inputmode: field.decimal ? "decimal" : "numeric" });
 }
