@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from vramscope_analysis.diagnosis.cycle_growth import cycle_growth
 from vramscope_analysis.diagnosis.delayed_reuse import delayed_reuse
@@ -32,9 +33,25 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 
 @dataclass(frozen=True)
 class RankJudge:
-    """A judge of one rank at a time; a name for when it fails."""
+    """A judge of one rank at a time."""
 
     judge: Callable[[RankEvidence], list[Finding]]
+
+    @property
+    def name(self) -> str:
+        """For when it fails."""
+        return _name(self.judge)
+
+    def questions(self, run: RunEvidence) -> Iterator[Callable[[], list[Finding]]]:
+        """One question for each rank; the answer names it."""
+        for rank in run.ranks:
+            yield partial(self._ask, rank)
+
+    def _ask(self, rank: RankEvidence) -> list[Finding]:
+        return [
+            finding if finding.ranks else replace(finding, ranks=(rank.rank,))
+            for finding in self.judge(rank)
+        ]
 
 
 @dataclass(frozen=True)
@@ -42,6 +59,19 @@ class RunJudge:
     """A judge of all ranks together."""
 
     judge: Callable[[RunEvidence], list[Finding]]
+
+    @property
+    def name(self) -> str:
+        """For when it fails."""
+        return _name(self.judge)
+
+    def questions(self, run: RunEvidence) -> Iterator[Callable[[], list[Finding]]]:
+        """One question."""
+        yield partial(self.judge, run)
+
+
+def _name(judge: object) -> str:
+    return getattr(judge, "__name__", type(judge).__name__)
 
 
 JUDGES: tuple[RankJudge | RunJudge, ...] = (
@@ -78,18 +108,8 @@ def diagnose(run: RunEvidence) -> list[Finding]:
     Args:
         run: what is known of it; nothing is remembered between two calls.
     """
-    findings: list[Finding] = []
-    for judge in JUDGES:
-        if isinstance(judge, RunJudge):
-            findings += judge.judge(run)
-            continue
-        for rank in run.ranks:
-            findings += [_of_rank(finding, rank.rank) for finding in judge.judge(rank)]
+    findings = [finding for judge in JUDGES for ask in judge.questions(run) for finding in ask()]
     return sorted(findings, key=_urgency)
-
-
-def _of_rank(finding: Finding, rank: int) -> Finding:
-    return finding if finding.ranks else replace(finding, ranks=(rank,))
 
 
 def _urgency(finding: Finding) -> tuple[int, bool, float]:

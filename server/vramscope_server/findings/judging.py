@@ -7,8 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -72,7 +71,7 @@ class Judging:
     @property
     def names(self) -> list[str]:
         """What is looked for."""
-        return list(dict.fromkeys(judge_name(judge) for judge in self._judges))
+        return list(dict.fromkeys(judge.name for judge in self._judges))
 
     def judge(self, run: RunEvidence, without: frozenset[str] = frozenset()) -> Judgement:
         """Ask every judge. One that raises is noted, and the others are asked all the same.
@@ -86,30 +85,15 @@ class Judging:
         # Numbers of an agent may be anything.
         with np.errstate(all="ignore"):
             for judge in self._judges:
-                if judge_name(judge) in without:
+                if judge.name in without:
                     continue
-                if isinstance(judge, RunJudge):
-                    self._ask(judgement, judge, None, partial(judge.judge, run))
-                    continue
-                for rank in run.ranks:
-                    self._ask(judgement, judge, rank.rank, partial(judge.judge, rank))
+                for ask in judge.questions(run):
+                    with self._guarded(judge.name, judgement):
+                        told = ask()[:MAX_FINDINGS]
+                        judgement.found += [Found(judge.name, finding) for finding in told]
             with self._guarded("questions", judgement):
                 judgement.questions = self._questions(run)
         return judgement
-
-    def _ask(
-        self,
-        judgement: Judgement,
-        judge: RankJudge | RunJudge,
-        rank: int | None,
-        ask: Callable[[], list[Finding]],
-    ) -> None:
-        name = judge_name(judge)
-        with self._guarded(name, judgement):
-            for finding in ask()[:MAX_FINDINGS]:
-                is_named = rank is None or finding.ranks
-                named = finding if is_named else replace(finding, ranks=(rank or 0,))
-                judgement.found.append(Found(name, named))
 
     @contextmanager
     def _guarded(self, name: str, judgement: Judgement) -> Generator[None]:
@@ -125,8 +109,3 @@ class Judging:
                 _logger.exception("the judge %s failed, %d times so far", name, count)
         finally:
             self.seconds[name] += time.perf_counter() - begun_s
-
-
-def judge_name(judge: RankJudge | RunJudge) -> str:
-    """Name of a judge: that of its function."""
-    return getattr(judge.judge, "__name__", type(judge.judge).__name__)
