@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from vramscope.commands.cache import cache_handlers
 from vramscope.commands.call import Answer, Call, Handler
 from vramscope.commands.counters import counter_handlers
 from vramscope.devices.device import Device
-from vramscope_protocol.commands import Receipt
+from vramscope_protocol.command_table import check_params, command_spec
+from vramscope_protocol.commands import CommandSpec, Receipt
+from vramscope_protocol.messages import Command
 
 
 class CommandHandlers:
@@ -30,6 +33,22 @@ class CommandHandlers:
     def names(self) -> list[str]:
         """Commands that can be run."""
         return list(self._handlers)
+
+    def spec(self, name: str) -> CommandSpec:
+        """The declaration of a command.
+
+        Raises:
+            VramscopeError: ``bad_request``, there is none of that name.
+        """
+        return command_spec(name)
+
+    def check(self, command: Command) -> Any:
+        """The parameters of a command as its handler takes them.
+
+        Raises:
+            VramscopeError: ``bad_request``, with what is wrong.
+        """
+        return check_params(self.spec(command.name), command.params, dry_run=command.dry_run)
 
     def busy_reason(self) -> str | None:
         """Why no command may touch the device at this moment."""

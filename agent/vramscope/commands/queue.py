@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct, structs
 
@@ -18,8 +18,7 @@ from vramscope.commands.call import Answer, Call
 from vramscope.commands.ongoing_commands import INTERRUPTED, OngoingCommands, failure
 from vramscope.guard import Attempt
 from vramscope.sampling.clock import Clock
-from vramscope_protocol.command_table import check_params, command_spec
-from vramscope_protocol.commands import CommandState, Receipt
+from vramscope_protocol.commands import CommandSpec, CommandState, Receipt
 from vramscope_protocol.errors import CONFLICT, VramscopeError
 from vramscope_protocol.messages import Command, CommandUpdate
 
@@ -39,6 +38,14 @@ class Handlers(Protocol):
         """Commands that can be run."""
         ...
 
+    def spec(self, name: str) -> CommandSpec:
+        """The declaration of a command; raises that there is none."""
+        ...
+
+    def check(self, command: Command) -> Any:
+        """The parameters as :meth:`run` takes them; raises what is wrong with them."""
+        ...
+
     def busy_reason(self) -> str | None:
         """Why no command may touch the device at this moment."""
         ...
@@ -50,7 +57,7 @@ class Handlers(Protocol):
 
 class _Waiting(Struct):
     command: Command
-    params: Struct
+    params: Any
     deadline_ns: int
     at_boundary: bool
     busy_reason: str | None = None
@@ -112,7 +119,7 @@ class CommandQueue:
             command,
             params,
             self._clock.monotonic_ns() + round(deadline_s * 1e9),
-            command_spec(command.name).place == "step boundary",
+            self._handlers.spec(command.name).place == "step boundary",
         )
 
     def run_at_boundary(self, step: int) -> None:
@@ -153,10 +160,9 @@ class CommandQueue:
                 text = f"{reason}; nothing was changed"
                 self._update(identity, "failed", Receipt("failed", message=text))
 
-    def _check(self, command: Command) -> Struct:
+    def _check(self, command: Command) -> Any:
         """The parameters of a command that may run; raises why it is refused."""
-        spec = command_spec(command.name)
-        params = check_params(spec, command.params, dry_run=command.dry_run)
+        params = self._handlers.check(command)
         refusal = self._closed_because
         if refusal is None and len(self._waiting) >= MAX_WAITING:
             refusal = f"{MAX_WAITING} commands wait already"
@@ -168,8 +174,11 @@ class CommandQueue:
     def _refusal(self, name: str) -> str | None:
         if name not in self._handlers.names:
             return f"this agent cannot run {name}"
-        if self._allow == "observe" and command_spec(name).right != "view":
-            return f"this agent only lets itself be observed; {name} would change the job"
+        if self._allow == "observe" and self._handlers.spec(name).right != "view":
+            return (
+                f"this agent only lets itself be observed; {name} would change the job, which "
+                "--allow control or VRAMSCOPE_ALLOW=control at its start permits"
+            )
         if self._allow_commands is not None and name not in self._allow_commands:
             return f"this agent's allow-list does not name {name}"
         return None
