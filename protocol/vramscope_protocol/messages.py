@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, field
 
 from vramscope_protocol.account import AgentAccount, MemoryPart, ProcessMemory
 from vramscope_protocol.columns import TypeCode
-from vramscope_protocol.commands import CommandState, Receipt
+from vramscope_protocol.commands import FINAL_STATES, CommandState, Receipt
 from vramscope_protocol.integers import Count, Int64, Seq
 from vramscope_protocol.user_commands import MAX_COMMANDS, UserCommand
 
@@ -166,6 +166,14 @@ class CommandUpdate(Message, tag="command_update"):
     state: CommandState
     time_ns: Int64
     receipt: Receipt | None = None
+    at_step: Int64 | None = None
+    """With ``prepared``: the step that it is prepared for. With ``refused``: that step is over, and
+    this is no last word, because the same command may come again for a later one."""
+
+    @property
+    def is_last_word(self) -> bool:
+        """Whether the command is over on this rank."""
+        return self.state in FINAL_STATES and self.at_step is None
 
 
 class Lost(Message, tag="lost"):

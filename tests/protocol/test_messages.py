@@ -13,6 +13,7 @@ from vramscope_protocol.messages import (
     AgentMessage,
     Batch,
     BatchKind,
+    CommandUpdate,
     DurableMessage,
     Event,
     Message,
@@ -52,6 +53,12 @@ def test_unknown_fields_are_allowed_everywhere() -> None:
     # An older peer survives a newer one: no struct that travels may forbid what it does not know.
     for struct in [*AGENT, *SERVER]:
         assert not struct.__struct_config__.forbid_unknown_fields
+
+
+def test_a_step_that_is_over_is_no_last_word_of_a_command() -> None:
+    assert CommandUpdate(1, "c", "refused", 0).is_last_word
+    assert not CommandUpdate(1, "c", "refused", 0, at_step=7).is_last_word
+    assert not CommandUpdate(1, "c", "prepared", 0, at_step=7).is_last_word
 
 
 def test_batch_kinds() -> None:

@@ -12,8 +12,8 @@ from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
 from vramscope_server.auth.principal import Principal
 from vramscope_server.commands.record import CommandRecord
 
-Origin = Literal["browser", "cli", "api", "server"]
-"""``server``: it asks by itself."""
+Origin = Literal["browser", "cli", "api", "server", "policy"]
+"""``server``: it asks by itself; ``policy``: because somebody told it when to."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 from vramscope_protocol.errors import ProtocolError
-from vramscope_protocol.messages import Command, MapWanted, SnapshotAck
+from vramscope_protocol.messages import Command, Decision, MapWanted, SnapshotAck
 from vramscope_protocol.session import ServerSession
-from vramscope_protocol.version import FEATURE_MAP
+from vramscope_protocol.version import FEATURE_MAP, FEATURE_PREPARE
 from vramscope_server.store.runs import StreamRecord
 
 Message = MutableMapping[str, Any]
@@ -25,11 +25,11 @@ class _Gone(Exception):
 
 class AgentConnection:
     """The sending side of one connection. Acks replace one another, so the queue holds commands
-    alone and an agent that does not read costs the server nothing but this object.
+    and decisions alone and an agent that does not read costs the server nothing but this object.
 
     Args:
         send_timeout_s: an agent that takes no frame for so long is disconnected.
-        queue_frames: commands that may wait; more are refused.
+        queue_frames: commands that may wait; more are refused, and of decisions twice as many.
     """
 
     def __init__(
@@ -99,6 +99,22 @@ class AgentConnection:
         if len(self._frames) >= self._queue_frames or self._failure is not None:
             return False
         self._frames.append(self.session.command(command))
+        self._wake.set()
+        return True
+
+    @property
+    def can_prepare(self) -> bool:
+        """Whether this agent prepares commands for a step."""
+        return FEATURE_PREPARE in self.session.features
+
+    def send_decision(self, decision: Decision) -> bool:
+        """Queue a decision, behind the command that it is about; ``False`` as for a command.
+
+        It has room where a command has none: training stands still until it comes.
+        """
+        if len(self._frames) >= 2 * self._queue_frames or self._failure is not None:
+            return False
+        self._frames.append(self.session.decision(decision))
         self._wake.set()
         return True
 

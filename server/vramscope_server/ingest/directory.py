@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vramscope_protocol.messages import Command, MapWanted
+from vramscope_protocol.messages import Command, Decision, MapWanted
 from vramscope_server.ingest.connection import AgentConnection
 
 
@@ -47,6 +47,21 @@ class AgentDirectory:
         """Queue a command for a rank; ``False`` if it is not connected or does not read."""
         connection = self._by_rank.get((run_id, rank))
         return connection is not None and connection.send_command(command)
+
+    def send_decision(self, run_id: str, rank: int, decision: Decision) -> bool:
+        """Queue a decision for a rank; ``False`` if it is not connected or does not read."""
+        connection = self._by_rank.get((run_id, rank))
+        return connection is not None and connection.send_decision(decision)
+
+    def can_prepare(self, run_id: str, rank: int) -> bool | None:
+        """Whether a rank prepares commands for a step; ``None`` if it is not connected."""
+        connection = self._by_rank.get((run_id, rank))
+        return None if connection is None else connection.can_prepare
+
+    def life(self, run_id: str, rank: int) -> str | None:
+        """Uid of the stream that commands for a rank go to; ``None`` if it is not connected."""
+        connection = self._by_rank.get((run_id, rank))
+        return None if connection is None else connection.stream.uid
 
     def want_map(self, run_id: str, rank: int, wanted: MapWanted) -> bool:
         """Ask a rank for its memory map; ``False`` if it is not connected or has none."""

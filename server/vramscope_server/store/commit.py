@@ -81,7 +81,12 @@ def _write_rows(
                 }
             )
         events.extend(pending.events)
-        receipts.extend(receipt_row(state.run_id, state.rank, item) for item in pending.updates)
+        receipts.extend(
+            receipt_row(state.run_id, state.rank, item)
+            for item in pending.updates
+            # Refused for a step that is over: kept as final, it would stand against what follows.
+            if item.is_last_word or item.state not in FINAL_STATES
+        )
     for table, rows in (
         (tables.chunks, chunks),
         (tables.rollups, rollups),

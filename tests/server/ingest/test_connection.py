@@ -9,7 +9,15 @@ import pytest
 from tests.support.fake_streams import stream_record
 from vramscope_protocol.codec import decode_server_message
 from vramscope_protocol.errors import REPLACED, ProtocolError
-from vramscope_protocol.messages import Ack, Command, Error, MapWanted, SnapshotAck, Welcome
+from vramscope_protocol.messages import (
+    Ack,
+    Command,
+    Decision,
+    Error,
+    MapWanted,
+    SnapshotAck,
+    Welcome,
+)
 from vramscope_protocol.session import ServerSession
 from vramscope_protocol.version import FEATURE_MAP
 from vramscope_server.ingest.connection import AgentConnection, Message
@@ -62,6 +70,22 @@ def test_acks_that_wait_become_one() -> None:
         await sender
         assert wire.sent[-1] == Ack(12)
         assert wire.close_code == 1000
+
+    run(test())
+
+
+def test_a_decision_is_sent_behind_its_command() -> None:
+    async def test() -> None:
+        wire = Wire()
+        connection = AgentConnection(ServerSession(), wire.send)
+        connection.open(stream_record(), "test")
+        command, decision = Command("c", "stop", at_step=7), Decision("c", 7, run=True)
+        assert connection.send_command(command)
+        assert connection.send_decision(decision)
+        connection.fail(ProtocolError(REPLACED, "enough"))
+        assert not connection.send_decision(decision)
+        await connection.run_sender()
+        assert wire.sent[1:3] == [command, decision]
 
     run(test())
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from tests.support.fake_streams import stream_record
-from vramscope_protocol.messages import Command, MapWanted
+from vramscope_protocol.messages import Command, Decision, MapWanted
 from vramscope_protocol.session import ServerSession
-from vramscope_protocol.version import FEATURE_MAP
+from vramscope_protocol.version import FEATURE_MAP, FEATURE_PREPARE
 from vramscope_server.ingest.connection import AgentConnection, Message
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.store.runs import StreamRecord
@@ -43,6 +43,23 @@ def test_commands_go_to_the_newest_life_of_a_rank() -> None:
     assert directory.connected("run-a", 0)
     assert directory.remove(new)
     assert not directory.connected("run-a", 0)
+
+
+def test_decisions_go_where_commands_go_and_have_room_when_those_have_none() -> None:
+    directory = AgentDirectory()
+    connection = connection_of(stream_record("a", 1))
+    drop = Decision("c1", 7, run=False, reason="rank 1 refused")
+    assert not directory.send_decision("run-a", 0, drop)
+    assert directory.can_prepare("run-a", 0) is None
+    assert directory.life("run-a", 0) is None
+    directory.add(connection)
+    assert directory.life("run-a", 0) == "a"
+    assert directory.can_prepare("run-a", 0) is False
+    connection.session.features = frozenset({FEATURE_PREPARE})
+    assert directory.can_prepare("run-a", 0) is True
+    assert directory.send_command("run-a", 0, Command("c1", "stats"))
+    assert not directory.send_command("run-a", 0, Command("c2", "stats"))
+    assert [directory.send_decision("run-a", 0, drop) for _ in range(3)] == [True, True, False]
 
 
 def test_the_map_is_asked_of_the_newest_life_of_a_rank() -> None:

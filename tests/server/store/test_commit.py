@@ -16,7 +16,8 @@ from tests.support.streams import (
     registration,
     submission_of,
 )
-from vramscope_protocol.messages import Event
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.messages import CommandUpdate, Event
 from vramscope_server.rows import ColumnLayout
 from vramscope_server.store import tables
 from vramscope_server.store.commit import StreamConflict, write_streams
@@ -96,3 +97,18 @@ def test_a_second_attempt_writes_the_same(store: Store) -> None:
     store.write_now(lambda c: write_streams(c, [state], FieldTables()))
     series = store.series("run-a", 0, ["step"], points=1000)
     assert series.time_ns.tolist() == made_columns(900)["time_ns"].tolist()
+
+
+def test_a_step_that_is_over_is_not_kept_as_the_last_word_on_a_command(store: Store) -> None:
+    state = state_of(store, "s0", 0)
+    words = [
+        CommandUpdate(1, "c1", "refused", 5, Receipt("refused"), at_step=7),
+        CommandUpdate(2, "c1", "prepared", 6, at_step=11),
+    ]
+    for word in words:
+        state.absorb(submission_of("s0", word, LAYOUT))
+        state.prepare()
+        store.write_now(lambda c: write_streams(c, [state], FieldTables()))
+        state.committed()
+    kept = store.read_now(lambda c: c.execute(select(tables.receipts.c.state)).scalars().all())
+    assert kept == ["prepared"]
