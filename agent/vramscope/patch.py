@@ -11,6 +11,7 @@ from vramscope.guard import guarded
 
 Before = Callable[[Any], None]
 After = Callable[[Any, BaseException | None], None]
+Returned = Callable[[Any], None]
 
 
 class Patch:
@@ -26,14 +27,24 @@ class Patch:
         after: called with the first argument and what was raised, after each call that began
             with ``before``.
         where: the place, in words for the log.
+        returned: called with what the function returned, before ``after``.
     """
 
-    def __init__(self, owner: Any, name: str, before: Before, after: After, where: str) -> None:
+    def __init__(
+        self,
+        owner: Any,
+        name: str,
+        before: Before,
+        after: After,
+        where: str,
+        returned: Returned | None = None,
+    ) -> None:
         self._owner = owner
         self._name = name
         self._before: Before = before
         self._after: After = after
         self._where = where
+        self._returned = returned
         self._pid = -1
         self._original: Any = None
         self._wrapper: Any = None
@@ -58,7 +69,10 @@ class Patch:
                     self._before(first)
             raised: BaseException | None = None
             try:
-                return original(*args, **options)
+                value = original(*args, **options)
+                if is_followed and self._pid != -1 and self._returned is not None:
+                    with guarded(self._where):
+                        self._returned(value)
             except BaseException as error:
                 # Takes our own line out: who reads the traceback looks for the job's mistake.
                 error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
@@ -70,6 +84,7 @@ class Patch:
                         self._after(first, raised)
                 # Or the error would hold this frame, and this frame the error.
                 del raised
+            return value
 
         # Read by Dynamo: code that is compiled must call this, not trace into it.
         wrapper.__dict__["_torchdynamo_disable"] = True

@@ -181,6 +181,11 @@ SERIES: Final[dict[str, Series]] = {
         Series("step.duration_us", "us", "Time from the previous optimizer step to this one."),
         Series("step.data_wait_us", "us", "Part of it that went by waiting for a batch."),
         Series(
+            "step.batch_samples",
+            "",
+            "Samples that this rank took within the step, of all batches that it accumulated.",
+        ),
+        Series(
             "step.recording",
             "",
             "Who records a memory history: 0 nobody, 1 vramscope, 2 the job itself.",

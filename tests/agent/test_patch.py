@@ -60,6 +60,20 @@ def test_the_call_is_the_same_and_is_followed(patch: Patch, follower: Follower) 
     assert (Owner.work.__name__, Owner.work.__doc__) == ("work", "Work.")
 
 
+def test_what_it_returns_is_told_if_that_is_wanted(follower: Follower) -> None:
+    patch = Patch(Owner, "work", follower.before, follower.after, "test", follower.calls.append)
+    patch.install()
+    try:
+        owner = Owner()
+        assert owner.work(1, add=2) == 3
+        assert follower.calls == [("before", owner), 3, ("after", owner, None)]
+        with pytest.raises(ValueError, match="too low"):
+            owner.work(-1)
+        assert len(follower.calls) == 5
+    finally:
+        patch.remove()
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="3.10 cannot hide the line")
 @pytest.mark.parametrize("is_forgotten", [False, True])
 def test_an_error_leaves_with_the_traceback_it_would_have(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 _MAX_DEPTH: Final = 4
-_MAX_LEAVES: Final = 64
+_MAX_PARTS: Final = 256
+"""Looked at in all: a batch of nested lists may have any number."""
 
 
 def sample_count(batch: object) -> int | None:
@@ -15,19 +16,19 @@ def sample_count(batch: object) -> int | None:
     Args:
         batch: a tensor, or tensors in tuples, lists, mappings or objects with attributes.
     """
-    return _count(batch, _MAX_DEPTH)
+    return _count(batch, _MAX_DEPTH, iter(range(_MAX_PARTS)))
 
 
-def _count(value: object, depth: int) -> int | None:
+def _count(value: object, depth: int, looks: Iterator[int]) -> int | None:
     shape: Any = getattr(value, "shape", None)
     if shape is not None:
         return int(shape[0]) if len(shape) else None
     if depth == 0 or isinstance(value, (str, bytes)):
         return None
-    for number, part in enumerate(_parts(value)):
-        if number == _MAX_LEAVES:
+    for part in _parts(value):
+        if next(looks, None) is None:
             break
-        count = _count(part, depth - 1)
+        count = _count(part, depth - 1, looks)
         if count is not None:
             return count
     return None

@@ -33,6 +33,7 @@ class TorchHooks:
         after_fetch: called with it when it has, and whether it had none left.
         before_optimizer_step: called with the optimizer before each of its steps; without it
             nothing is hooked there.
+        fetched: called with each batch, before ``after_fetch``.
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class TorchHooks:
         before_fetch: Callable[[Any], None],
         after_fetch: Callable[[Any, bool], None],
         before_optimizer_step: Callable[[Any], None] | None = None,
+        fetched: Callable[[Any], None] | None = None,
     ) -> None:
         self._on_optimizer_step = on_optimizer_step
         self._before_fetch = before_fetch
         self._after_fetch = after_fetch
         self._before_optimizer_step = before_optimizer_step
+        self._fetched = fetched
         self._pid = -1
         self._handles: list[tuple[Any, str]] = []
         # Taken without waiting: the sampler and the thread that imports torch may both be at it.
@@ -136,7 +139,9 @@ class TorchHooks:
         def after(each: Any, error: BaseException | None) -> None:
             self._after_fetch(each, isinstance(error, StopIteration))
 
-        self._loader = Patch(iterator, "__next__", self._before_fetch, after, "batch hook")
+        self._loader = Patch(
+            iterator, "__next__", self._before_fetch, after, "batch hook", self._fetched
+        )
         self._loader.install()
 
 

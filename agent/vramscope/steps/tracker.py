@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
+from vramscope.batching.loader_watch import LoaderWatch
 from vramscope.collectors.allocator import AllocatorCounters
 from vramscope.collectors.self_cost import CpuMeter, SelfCost
 from vramscope.devices.device import Device
@@ -84,6 +85,7 @@ class StepTracker:
             self._before_fetch,
             self._after_fetch,
             None if self._parts is None else self._before_optimizer_step,
+            self._fetched,
         )
         self._backward_hook = BackwardHook(
             self.is_training_thread, self._backward_begins, self._backward_ended
@@ -92,6 +94,9 @@ class StepTracker:
             device.memory_stats, self.is_training_thread, self_cost.add_hook_ns
         )
         self._rows.add_columns(self._autocast)
+        self.loaders = LoaderWatch(phases.name)
+        """Which loaders training reads from."""
+        self._rows.add_columns(self.loaders)
         self._backward_listeners: list[Callable[[], None]] = []
         self._optimizer_listeners: list[Callable[[Any], None]] = []
         self._has_backward = False
@@ -278,9 +283,17 @@ class StepTracker:
                 )
             self._end_step()
         self._fetches.before(iterator)
+        if self.is_training_thread():
+            self.loaders.before(iterator)
+
+    def _fetched(self, batch: Any) -> None:
+        if self.is_training_thread():
+            self.loaders.fetched(batch)
 
     def _after_fetch(self, iterator: Any, is_over: bool) -> None:
         del iterator
+        if self.is_training_thread():
+            self.loaders.after(is_over=is_over)
         self._fetches.after(is_over)
 
     def _end_step(self) -> None:

@@ -50,3 +50,15 @@ def test_a_batch_that_holds_itself_ends() -> None:
     batch: list[Any] = []
     batch.append(batch)
     assert sample_count(batch) is None
+
+
+def test_only_so_much_of_nested_lists_is_looked_at() -> None:
+    class Part:
+        looks = 0
+
+        @property
+        def shape(self) -> None:
+            Part.looks += 1
+
+    assert sample_count([[[Part()] * 60] * 60] * 60) is None
+    assert 100 < Part.looks < 300
