@@ -185,6 +185,8 @@ SERIES: Final[dict[str, Series]] = {
             "",
             "Samples that this rank took within the step, of all batches that it accumulated.",
         ),
+        Series("step.batch_count", "", "Batches that it accumulated within the step."),
+        Series("step.batch_size", "", "Samples of the largest of them: of one forward pass."),
         Series(
             "step.recording",
             "",

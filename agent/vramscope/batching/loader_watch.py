@@ -16,7 +16,9 @@ from typing import Any, Final
 from vramscope.integrations.batch_shape import sample_count
 from vramscope_protocol.columns import UNKNOWN
 
-NAME: Final = "step.batch_samples"
+SAMPLES: Final = "step.batch_samples"
+COUNT: Final = "step.batch_count"
+LARGEST: Final = "step.batch_size"
 _EVAL: Final = "eval"
 _MAX_PASSES: Final = 64
 _MAX_FRAMES: Final = 8
@@ -35,6 +37,10 @@ class LoaderPass:
         """What of accelerate reads it: it is a batch ahead of the job, or reads for all ranks."""
         self.samples = 0
         """Of the batches that the job has got from it since the step before."""
+        self.batches = 0
+        """Number of these."""
+        self.largest = 0
+        """Samples of the largest."""
         self.fetches = 0
         """Since the step before."""
         self.has_stepped = False
@@ -71,12 +77,14 @@ class LoaderPass:
 
     def forget(self) -> None:
         """A step has ended, or it is not training that reads it."""
-        self.samples = self.fetches = 0
+        self.samples = self.batches = self.largest = self.fetches = 0
 
     def _add(self, samples: int) -> None:
         is_of_this_rank = self.reader in ("", _AHEAD)
         is_known = samples != UNKNOWN and self.samples != UNKNOWN and is_of_this_rank
         self.samples = self.samples + samples if is_known else UNKNOWN
+        self.largest = max(self.largest, samples) if is_known else UNKNOWN
+        self.batches = self.batches + 1 if is_of_this_rank else UNKNOWN
 
 
 class LoaderWatch:
@@ -88,7 +96,7 @@ class LoaderWatch:
         phase: name of the phase that lasts.
     """
 
-    names = (NAME,)
+    names = (SAMPLES, COUNT, LARGEST)
 
     def __init__(self, phase: Callable[[], str]) -> None:
         self._phase = phase
@@ -133,12 +141,16 @@ class LoaderWatch:
                 current.forget()
 
     def take(self) -> Sequence[int]:
-        """Samples of the step that ends now; unknown where nothing was fetched."""
+        """Samples of the step that ends now; unknown where nothing was fetched.
+
+        Of several loaders the samples add up, and so do those of the largest batches: a forward
+        pass takes one of each.
+        """
         read = [each for each in self._passes.values() if each.samples or each.fetches]
         if any(each.has_stepped or not each.is_over for each in read):
             # What was read from beginning to end since the step before was evaluated.
             read = [each for each in read if each.has_stepped or not each.is_over]
-        counts = [each.samples for each in read if each.samples]
+        counts = [(each.samples, each.batches, each.largest) for each in read if each.samples]
         for number, each in list(self._passes.items()):
             each.has_stepped |= each in read
             each.forget()
@@ -146,8 +158,8 @@ class LoaderWatch:
                 del self._passes[number]
         if read:
             self._training = tuple(read)
-        is_known = bool(counts) and UNKNOWN not in counts
-        return (sum(counts) if is_known else UNKNOWN,)
+        samples, batches, largest = zip(*counts, strict=True) if counts else ((), (), ())
+        return (_all(sum, samples), _all(max, batches), _all(sum, largest))
 
     def _pass_of(self, iterator: Any) -> LoaderPass:
         found = self._passes.get(id(iterator))
@@ -164,6 +176,10 @@ def _weak(value: Any) -> Callable[[], Any]:
         return weakref.ref(value)
     except TypeError:
         return lambda: None
+
+
+def _all(together: Callable[[Sequence[int]], int], values: Sequence[int]) -> int:
+    return UNKNOWN if not values or UNKNOWN in values else together(values)
 
 
 def _reader() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.step_rig import Rig, sgd
-from vramscope.batching.loader_watch import NAME
+from vramscope.batching.loader_watch import COUNT, LARGEST, SAMPLES
 from vramscope_protocol.columns import UNKNOWN
 
 pytestmark = pytest.mark.torch
@@ -49,14 +49,17 @@ def loader(samples: int, batch_size: int, **options: Any) -> Any:
 
 
 def counts(rig: Rig) -> list[int]:
-    return [row[NAME] for row in rig.rows()]
+    return [row[SAMPLES] for row in rig.rows()]
 
 
 def test_the_samples_of_each_step_are_counted_accumulated_ones_added(rig: Rig) -> None:
     job = Job()
     job.train(loader(10, 4))
     job.train(loader(16, 4), every=2)
-    assert counts(rig) == [4, 4, 2, 8, 8]
+    rows = rig.rows()
+    assert [row[SAMPLES] for row in rows] == [4, 4, 2, 8, 8]
+    assert [row[COUNT] for row in rows] == [1, 1, 1, 2, 2]
+    assert [row[LARGEST] for row in rows] == [4, 4, 2, 4, 4]
 
 
 def test_a_loader_is_known_by_what_draws_its_indices_from_epoch_to_epoch(rig: Rig) -> None:
@@ -90,7 +93,7 @@ def test_two_loaders_of_one_step_are_both_training(rig: Rig) -> None:
         job.backward(first)
         job.backward(second)
         job.optimizer.step()
-    assert counts(rig) == [6, 6]
+    assert [(row[SAMPLES], row[COUNT], row[LARGEST]) for row in rig.rows()] == [(6, 1, 6)] * 2
     assert len(rig.tracker.loaders.training) == 2
 
 

@@ -32,7 +32,7 @@ def test_a_row_has_every_counter_the_time_and_the_duration(rig: Rig) -> None:
     assert set(first) == {
         *("time_ns", "step", "phase", "step.duration_us", "step.data_wait_us"),
         "step.autocast_cache_bytes",
-        "step.batch_samples",
+        *("step.batch_samples", "step.batch_count", "step.batch_size"),
         *DEFAULT_KEYS,
     }
     assert (first["step"], second["step"]) == (1, 2)
