@@ -8,10 +8,12 @@ from typing import Any, Final
 import msgspec
 
 from vramscope_protocol.commands import FINAL_STATES, CommandState, Receipt
+from vramscope_server.commands.agreement import Agreement, agreement_from_dict
 
 _WORST_FIRST: Final[tuple[CommandState, ...]] = ("failed", "expired", "refused", "done")
 _QUEUED: Final[CommandState] = "queued"
 _DONE: Final[CommandState] = "done"
+_PREPARED: Final = frozenset({"prepared", "running", "done", "failed"})
 _FARTHEST_FIRST: Final[tuple[CommandState, ...]] = ("running", "prepared")
 
 
@@ -60,6 +62,10 @@ class CommandRecord:
     created_ns: int
     deadline_ns: int
     finished_ns: int | None = None
+    note: str = ""
+    """What whoever asked should know of the way it is run, in one sentence."""
+    agreement: Agreement | None = None
+    """All ranks run it at the same step, or none does; without one, each at its own next step."""
     answers: dict[int, RankAnswer] = field(default_factory=dict[int, RankAnswer])
     sent: set[int] = field(default_factory=set[int])
     """Ranks that the command was handed to; it may be handed to them again, it runs once."""
@@ -75,6 +81,11 @@ class CommandRecord:
             if state in states:
                 return state
         return otherwise
+
+    @property
+    def prepared_count(self) -> int:
+        """Ranks that are ready for the step and wait for the decision, or have gone on since."""
+        return sum(answer.state in _PREPARED for answer in self.answers.values())
 
     @property
     def open_ranks(self) -> list[int]:
@@ -119,8 +130,11 @@ class CommandRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """The command as the API shows it, receipts included."""
+        shown = self.as_row()
+        if shown["agreement"] is not None:
+            shown["agreement"]["prepared"] = self.prepared_count
         return {
-            **self.as_row(),
+            **shown,
             "receipts": {str(rank): self.answers[rank].as_dict() for rank in sorted(self.answers)},
         }
 
@@ -138,11 +152,14 @@ class CommandRecord:
             "created_ns": self.created_ns,
             "deadline_ns": self.deadline_ns,
             "finished_ns": self.finished_ns,
+            "note": self.note,
+            "agreement": None if self.agreement is None else self.agreement.as_dict(),
         }
 
 
 def record_from_dict(run_id: str, command: dict[str, Any]) -> CommandRecord:
     """Read a command back from what the store gives, receipts included."""
+    agreement = command["agreement"]
     record = CommandRecord(
         id=command["id"],
         run_id=run_id,
@@ -155,6 +172,8 @@ def record_from_dict(run_id: str, command: dict[str, Any]) -> CommandRecord:
         created_ns=command["created_ns"],
         deadline_ns=command["deadline_ns"],
         finished_ns=command["finished_ns"],
+        note=command["note"],
+        agreement=agreement and agreement_from_dict(agreement),
     )
     for rank, body in command["receipts"].items():
         receipt = msgspec.convert(body, Receipt)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
 from vramscope_protocol.commands import FINAL_STATES
 from vramscope_protocol.messages import CommandUpdate
@@ -38,9 +38,40 @@ def insert_command(connection: Connection, run_id: str, command: dict[str, Any])
             created_ns=command["created_ns"],
             deadline_ns=command["deadline_ns"],
             finished_ns=command.get("finished_ns"),
+            note=command.get("note", ""),
+            together=command.get("agreement") is not None,
+            decision_reason="",
         )
     )
     return True
+
+
+def set_step(connection: Connection, command_id: str, at_step: int) -> None:
+    """The ranks are about to be asked to prepare a command for this step."""
+    connection.execute(
+        update(_commands)
+        .where(_commands.c.id == command_id, _commands.c.decision.is_(None))
+        .values(at_step=at_step)
+    )
+
+
+def decide(
+    connection: Connection, command_id: str, agreement: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Store what becomes of a command that was prepared, once: the decision that is stored then,
+    this one or an earlier one. ``None`` if there is no such command."""
+    connection.execute(
+        update(_commands)
+        .where(_commands.c.id == command_id, _commands.c.decision.is_(None))
+        .values(
+            at_step=agreement["at_step"],
+            decision=agreement["decision"],
+            decision_reason=agreement["reason"],
+            decided_ns=agreement["decided_ns"],
+        )
+    )
+    row = connection.execute(select(_commands).where(_commands.c.id == command_id)).one_or_none()
+    return None if row is None else _agreement(row)
 
 
 def set_state(
@@ -111,10 +142,21 @@ def _load(
             "created_ns": row.created_ns,
             "deadline_ns": row.deadline_ns,
             "finished_ns": row.finished_ns,
+            "note": row.note,
+            "agreement": _agreement(row) if row.together else None,
             "receipts": receipts.get((row.id, row.run_id), {}),
         }
         for row in rows
     ]
+
+
+def _agreement(row: Row[Any]) -> dict[str, Any]:
+    return {
+        "at_step": row.at_step,
+        "decision": row.decision,
+        "reason": row.decision_reason,
+        "decided_ns": row.decided_ns,
+    }
 
 
 def _answered(connection: Connection, ids: Sequence[str]) -> int:

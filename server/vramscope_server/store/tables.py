@@ -149,6 +149,12 @@ commands: Final = Table(
     Column("created_ns", BigInteger, nullable=False),
     Column("deadline_ns", BigInteger, nullable=False),
     Column("finished_ns", BigInteger),
+    Column("note", Text, nullable=False),
+    Column("together", Boolean, nullable=False),  # all ranks at the same step, or none
+    Column("at_step", BigInteger),  # that it was prepared for last
+    Column("decision", String(8)),  # run or drop; NULL: not decided
+    Column("decision_reason", Text, nullable=False),
+    Column("decided_ns", BigInteger),
     Index("commands_run", "run_id", "created_ns"),
 )
 
@@ -278,4 +284,39 @@ ooms: Final = Table(
     Column("shown", Text, nullable=False),  # JSON object: what lists show of it besides
     Column("body", LargeBinary, nullable=False),  # the report, deflated
     Index("ooms_run", "run_id", "time_ns"),
+)
+
+policies: Final = Table(
+    "policies",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("definition", Text, nullable=False),  # JSON object, as the API has it
+    Column("is_on", Boolean, nullable=False),
+    Column("off_reason", Text, nullable=False),
+    Column("failures", BigInteger, nullable=False),
+    Column("fired", BigInteger, nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("changed_ns", BigInteger, nullable=False),
+    Column("changed_by", Text, nullable=False),
+)
+
+policy_firings: Final = Table(
+    "policy_firings",
+    metadata,
+    Column("id", _RowId, primary_key=True),
+    Column("policy_id", String(64), nullable=False),
+    Column("run_id", String(128), nullable=False),
+    Column("run_name", Text, nullable=False),
+    Column("time_ns", BigInteger, nullable=False),
+    Column("mode", String(16), nullable=False),
+    Column("ranks", Text, nullable=False),  # JSON list
+    Column("why", Text, nullable=False),
+    Column("command", Text, nullable=False),
+    Column("params", Text, nullable=False),  # JSON object
+    Column("command_id", String(128)),  # NULL: nothing was sent
+    Column("state", String(16), nullable=False),
+    Column("result", Text, nullable=False),
+    Index("policy_firings_policy", "policy_id", "id"),
+    Index("policy_firings_state", "state"),
 )

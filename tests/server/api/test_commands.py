@@ -8,7 +8,7 @@ from tests.support.server_app import OWNER, ServerApp
 
 PATH = "/api/v1/runs/train/commands"
 WRONG: list[tuple[dict[str, Any], int, str]] = [
-    ({"name": "format_disk"}, 400, "expected one of: empty_cache"),
+    ({"name": "format_disk"}, 400, "expected one of: clear_cublas_workspaces"),
     ({"name": "gc_collect", "ranks": [5]}, 400, "some of the ranks 0, got 5"),
     ({"name": "gc_collect", "params": {"x": 1}}, 400, "parameters of gc_collect"),
     ({"name": "gc_collect", "dry_run": True}, 400, "has no dry run"),

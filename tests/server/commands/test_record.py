@@ -5,6 +5,7 @@ import pytest
 
 from tests.support.server_commands import S, answer, make_command
 from vramscope_protocol.commands import CommandState
+from vramscope_server.commands.agreement import Agreement
 from vramscope_server.commands.record import record_from_dict
 
 
@@ -64,8 +65,23 @@ def test_a_rank_that_was_not_asked_is_not_heard() -> None:
     assert record.state == "queued"
 
 
+def test_how_many_ranks_are_prepared_is_shown() -> None:
+    assert make_command().as_dict()["agreement"] is None
+    record = make_command([0, 1, 2, 3], agreement=Agreement(at_step=9))
+    for rank, state in enumerate(("prepared", "running", "queued", "refused")):
+        record.answer(rank, answer(state))  # type: ignore[arg-type]  # they are states
+    assert record.as_dict()["agreement"] == {
+        "at_step": 9,
+        "decision": None,
+        "reason": "",
+        "decided_ns": None,
+        "prepared": 2,
+    }
+
+
 def test_a_record_survives_the_way_through_the_store() -> None:
-    record = make_command([0, 1], params={"x": 1}, dry_run=True)
+    record = make_command([0, 1], params={"x": 1}, dry_run=True, note="Each for itself.")
+    record.agreement = Agreement(9, False, "Rank 1 refused.", 5)
     record.answer(
         0, answer("done", step=4, before={"reserved_bytes": 2}, returned_bytes=1, took_s=0.5)
     )

@@ -34,7 +34,10 @@ def test_ids_are_made_when_none_is_given() -> None:
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ({"name": "format_disk"}, "no command named 'format_disk'; expected one of: empty_cache"),
+        (
+            {"name": "format_disk"},
+            "no command named 'format_disk'; expected one of: clear_cublas_workspaces",
+        ),
         ({"params": {"x": 1}}, "parameters of gc_collect"),
         ({"dry_run": True}, "gc_collect has no dry run"),
         ({"deadline_s": 0}, "deadline_s: expected more than 0"),

@@ -26,6 +26,7 @@ def command(number: int) -> dict[str, Any]:
         "id": f"c{number}", "name": "empty_cache", "params": {"a": [1]}, "dry_run": False,
         "ranks": [0, 1], "state": "queued", "issued_by": "me", "origin": "cli",
         "created_ns": number, "deadline_ns": number + 30, "finished_ns": None,
+        "note": "", "agreement": None,
     }  # fmt: skip
 
 
@@ -76,6 +77,33 @@ def test_an_agent_of_another_run_cannot_answer(store: Store) -> None:
     done = CommandUpdate(0, "c1", "done", 6, Receipt("done"))
     store.write_now(lambda c: command_log.set_receipt(c, "run-b", 0, done))
     assert receipts_of(store, "c1") == {}
+
+
+def agreement_of(store: Store, command_id: str) -> dict[str, Any]:
+    stored = store.read_now(lambda c: command_log.get_command(c, command_id))
+    assert stored is not None
+    agreement: dict[str, Any] = stored["agreement"]
+    return agreement
+
+
+def decision(at_step: int, what: str, reason: str = "") -> dict[str, Any]:
+    return {"at_step": at_step, "decision": what, "reason": reason, "decided_ns": 7}
+
+
+def test_a_command_is_decided_once(store: Store) -> None:
+    together = command(1) | {"agreement": decision(0, ""), "note": "All at once."}
+    store.write_now(lambda c: command_log.insert_command(c, "run-a", together))
+    undecided = {"at_step": None, "decision": None, "reason": "", "decided_ns": None}
+    assert agreement_of(store, "c1") == undecided
+    store.write_now(lambda c: command_log.set_step(c, "c1", 40))
+    assert agreement_of(store, "c1") == undecided | {"at_step": 40}
+
+    drop, run = decision(40, "drop", "Rank 1 refused."), decision(40, "run")
+    assert store.write_now(lambda c: command_log.decide(c, "c1", drop)) == drop
+    assert store.write_now(lambda c: command_log.decide(c, "c1", run)) == drop
+    store.write_now(lambda c: command_log.set_step(c, "c1", 50))
+    assert agreement_of(store, "c1") == drop
+    assert store.write_now(lambda c: command_log.decide(c, "c9", run)) is None
 
 
 def test_commands_with_large_receipts_are_not_all_listed_at_once(store: Store) -> None:
