@@ -9,11 +9,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from vramscope.commands.stop import Stop
 from vramscope.config import Config
 from vramscope.delivery import Delivery
 from vramscope.guard import guarded
@@ -36,6 +37,7 @@ from vramscope.transport.transport import Target
 from vramscope_protocol.messages import (
     AgentStatus,
     Command,
+    Decision,
     DeviceInfo,
     Event,
     Goodbye,
@@ -52,6 +54,12 @@ _SUPERSEDED: Final = "its own processes are the ranks of this run"
 _NOTEBOOK_EXTENSION: Final = "vramscope.notebook.extension"
 
 
+class _Facts(NamedTuple):
+    devices: list[DeviceInfo]
+    software: dict[str, str]
+    steps_from_start: bool
+
+
 class Agent:
     """Watches this process; started and stopped once.
 
@@ -61,6 +69,7 @@ class Agent:
         observe: makes the part that reads the device; replaced in tests.
         on_superseded: called with the reason, on a thread of its own, when a process that this
             one started turns out to be the rank that this one seemed to be.
+        is_late: whether training may have begun already, unlike on other ranks.
     """
 
     def __init__(
@@ -69,11 +78,14 @@ class Agent:
         identities: IdentitySource,
         observe: Callable[..., Observer] = Observer,
         on_superseded: Callable[[str], object] | None = None,
+        *,
+        is_late: bool = False,
     ) -> None:
         self.config = config
         self.notices = Notices()
         self._identities = identities
         self._on_superseded = on_superseded
+        self._is_late = is_late
         self._clock = Clock()
         self._state_lock = threading.Lock()
         self._is_started = False
@@ -83,7 +95,7 @@ class Agent:
         self._cancelled = threading.Event()
         self._welcome = threading.Event()
         self._server: Target | None = None
-        self._told: tuple[list[DeviceInfo], dict[str, str]] | None = None
+        self._told: _Facts | None = None
         self._renew_after_s = 0.0
         self._targets = TargetFinder(config, self.notices, self._cancelled)
         self.snapshots = SnapshotLane(self._snapshot_over)
@@ -179,6 +191,11 @@ class Agent:
     def mark_framework_step(self) -> None:
         """A framework's callback says that an optimizer step ended."""
         self.observer.mark_framework_step()
+
+    @property
+    def stop_command(self) -> Stop:
+        """What tells the training loop, or its framework, to end."""
+        return self.observer.stop_command
 
     def begin_phase(self, name: str, source: Source) -> Callable[[], None]:
         """Enter a phase; what is returned leaves it."""
@@ -290,12 +307,16 @@ class Agent:
             claim_seat(parent_pid() or os.getppid())
             self._has_claimed_seat = True
 
-    def _facts(self) -> tuple[list[DeviceInfo], dict[str, str]]:
+    def _facts(self) -> _Facts:
         """What a registration tells that may change later."""
-        return self.observer.devices(), {**self.identity.software, **self.observer.software()}
+        return _Facts(
+            self.observer.devices(),
+            {**self.identity.software, **self.observer.software()},
+            not self._is_late and self.observer.counts_alike,
+        )
 
-    def _submit(self, command: Command) -> None:
-        self.observer.submit(command)
+    def _submit(self, message: Command | Decision) -> None:
+        self.observer.submit(message)
 
     def _register(self, delivery: Delivery) -> Register:
         with self._state_lock:
@@ -312,14 +333,15 @@ class Agent:
         remove_stale_spools(os.fspath(self.config.spool_dir))
         if is_first:
             self.observer.ship_left_reports()
-        self._told = devices, software = self._facts()
+        self._told = facts = self._facts()
         return registration(
             identity,
             self.config,
-            devices=devices,
-            software=software,
+            devices=facts.devices,
+            software=facts.software,
             commands=self.observer.commands(),
             first_seq=delivery.outbox.first_seq,
+            steps_from_start=facts.steps_from_start,
         )
 
     def _welcomed(self, target: Target) -> None:
@@ -346,7 +368,7 @@ class Agent:
             f"uses {device.name or 'a device'}",
             {
                 "device": msgspec.to_builtins(device),
-                "software": self._facts()[1],
+                "software": self._facts().software,
             },
         )
 

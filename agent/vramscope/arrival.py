@@ -56,7 +56,7 @@ def _attach(options: dict[str, Any], reply: Reply) -> None:
     opened: list[Session] = []
 
     def open_session() -> Session:
-        opened.append(start_session(_config(options)))
+        opened.append(start_session(_config(options), is_late=True))
         return opened[0]
 
     session = current.session_or(open_session)

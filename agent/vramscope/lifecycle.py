@@ -43,8 +43,9 @@ def ending_of(error: BaseException | None) -> Ending:
             return Ending(exit_code=code & 0xFF)
         return Ending(exit_code=1, text=text_of(error)[:_MAX_TEXT])
     text = f"{type(error).__name__}: {text_of(error)}"[:_MAX_TEXT]
-    # An interrupted interpreter ends by the signal, which a shell reports as 128 + 2.
-    return Ending("exception", 130 if isinstance(error, KeyboardInterrupt) else 1, text)
+    # An interrupted interpreter ends by the signal, which a shell reports as 128 + 2; but not of an
+    # exception of a class that is derived from it.
+    return Ending("exception", 130 if type(error) is KeyboardInterrupt else 1, text)
 
 
 class Lifecycle:

@@ -19,9 +19,8 @@ from vramscope.collectors.nvml_library import NvmlLibrary
 from vramscope.collectors.outside import Outside
 from vramscope.collectors.process_listing import ProcessListing
 from vramscope.collectors.self_cost import SelfCost
-from vramscope.commands.handlers import CommandHandlers
 from vramscope.commands.modules import module_handlers
-from vramscope.commands.queue import CommandQueue
+from vramscope.commands.part import CommandPart
 from vramscope.config import Config
 from vramscope.devices.accelerator import MTIA, OTHER, XPU, AcceleratorDevice
 from vramscope.devices.caching_allocator import Stats
@@ -54,7 +53,7 @@ from vramscope.tensors.module_paths import roots_of
 from vramscope.tensors.modules import Modules
 from vramscope.tensors.tensor_account import TensorAccount
 from vramscope.transport.snapshot_lane import Shipment
-from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo
+from vramscope_protocol.messages import AgentStatus, Command, Decision, DeviceInfo
 
 _SAMPLE_AFTER_COMMAND_S: Final = 0.05
 """How long the training thread waits for the sample that shows what a command did."""
@@ -106,7 +105,14 @@ class Observer:
         self_cost = SelfCost(other_cpu_ns)
         listing: Callable[[], ProcessListing] = ProcessListing
         if config.emulate:
-            self._device = self._emulated_device(config.capacity_bytes, notices, on_device_change)
+            # Here and not above: it imports torch.
+            from vramscope.emulation import start_emulation
+            from vramscope.emulation.peaks import EmulatedPeaks
+
+            emulation = start_emulation(config.capacity_bytes, notices, on_device_change)
+            self._device: Device = emulation.device
+            self._peak_counters = EmulatedPeaks(emulation.device)
+            self._closers.append(emulation.stop)
         else:
             library = NvmlLibrary(notices, released=self_cost.released)
             amd = AmdSmiLibrary(notices, released=self_cost.released)
@@ -177,29 +183,28 @@ class Observer:
             steps=lambda: self._steps,
             settings=lambda: self._settings.text(),
         )
-        self._commands = CommandQueue(
-            CommandHandlers(
-                self._device,
-                {
-                    **self._map.handlers(),
-                    **self._history.handlers(),
-                    **self._oom.handlers(),
-                    **(
-                        growth_handlers(
-                            self._device, self._history.history, self_cost.add_hook_ns, optimizers
-                        )
-                        if config.explain_growth
-                        else {}
-                    ),
-                    **module_handlers(self._reading, lambda: roots_of(modules.alive())),
-                },
-            ),
+        self._commands = CommandPart(
+            config,
+            self._device,
+            {
+                **self._map.handlers(),
+                **self._history.handlers(),
+                **self._oom.handlers(),
+                **(
+                    growth_handlers(
+                        self._device, self._history.history, self_cost.add_hook_ns, optimizers
+                    )
+                    if config.explain_growth
+                    else {}
+                ),
+                **module_handlers(self._reading, lambda: roots_of(modules.alive())),
+            },
             clock=clock,
             emit=outbox.put,
-            allow=config.allow,
-            allow_commands=config.allow_commands,
+            step=lambda: self._steps.step,
             on_change=lambda: self._sampler.sample_now(_SAMPLE_AFTER_COMMAND_S),
         )
+        self.stop_command = self._commands.stop
         self._peaks: Peaks | None = None
         if config.peaks:
             self._peaks = Peaks(self._peak_counters, config.parts_budget, self_cost.add_hook_ns)
@@ -250,7 +255,7 @@ class Observer:
             clock=clock,
             steps=self._steps,
             phases=self._phases,
-            commands=self._commands,
+            commands=self._commands.queue,
             collectors=(
                 HostCollector(clock, self_cost.released),
                 self._garbage,
@@ -301,13 +306,13 @@ class Observer:
         if has_ended and self._close_library is not None:
             self._close_library()
 
-    def submit(self, command: Command) -> None:
-        """Queue a command of the server."""
-        self._commands.submit(command)
+    def submit(self, message: Command | Decision) -> None:
+        """Queue a command of the server, or take its decision on one."""
+        self._commands.take(message)
 
     def commands(self) -> list[str]:
         """Names of the commands that would be run."""
-        return self._commands.accepted()
+        return self._commands.queue.accepted()
 
     def devices(self) -> list[DeviceInfo]:
         """The device that is watched, then others in use, as far as they are known now."""
@@ -320,7 +325,12 @@ class Observer:
 
     def open_map(self) -> MapFeed:
         """Frames of the memory map for one more connection."""
-        return MapFeed(self._map, lambda: "watch_map" in self._commands.accepted())
+        return MapFeed(self._map, lambda: "watch_map" in self._commands.queue.accepted())
+
+    @property
+    def counts_alike(self) -> bool:
+        """Whether a step is the same step on all ranks that have counted from the start."""
+        return self._steps.counts_alike
 
     def mark_step(self) -> None:
         """An optimizer step ended, says the training loop."""
@@ -367,25 +377,14 @@ class Observer:
         """A step has ended, on the training thread; the map shows what its commands did."""
         self._history.at_boundary(step)
         self._oom.at_boundary(step)
-        self._commands.run_at_boundary(step)
+        self._commands.queue.run_at_boundary(step)
         self._map.at_boundary(step)
+        self._commands.stop.raise_if_due()
 
     def _on_memory(self, stats: Stats | None, memory: DeviceMemory) -> None:
         """What was just sampled. Sampler thread."""
         self._history.look(stats, memory)
         self._oom.look(stats)
-
-    def _emulated_device(
-        self, capacity_bytes: int, notices: Notices, on_change: Callable[[DeviceInfo], None]
-    ) -> Device:
-        # Here and not above: it imports torch.
-        from vramscope.emulation import start_emulation
-        from vramscope.emulation.peaks import EmulatedPeaks
-
-        emulation = start_emulation(capacity_bytes, notices, on_change)
-        self._peak_counters = EmulatedPeaks(emulation.device)
-        self._closers.append(emulation.stop)
-        return emulation.device
 
 
 def _torch_version() -> dict[str, str]:

@@ -15,6 +15,7 @@ def registration(
     software: dict[str, str],
     commands: list[str],
     first_seq: int,
+    steps_from_start: bool = False,
 ) -> Register:
     """The first message of a stream.
 
@@ -25,6 +26,7 @@ def registration(
         software: versions by name.
         commands: names of the commands that would be run.
         first_seq: lowest sequence number that can still be sent.
+        steps_from_start: whether a step is the same step on all ranks of which this is true.
     """
     run = RunInfo(
         id=identity.run_id,
@@ -44,6 +46,7 @@ def registration(
         software=software,
         allow=config.allow,
         commands=commands,
+        steps_from_start=steps_from_start,
         life=identity.life,
         process_started_ns=identity.process_started_ns,
         restart_count=identity.restart_count,

@@ -70,6 +70,29 @@ class Session:
             with guarded("framework step"):
                 agent.mark_framework_step()
 
+    def should_stop(self) -> bool:
+        """Whether a person has told training to end. Who asks ends it, and need not be ended."""
+        agent = self._agent
+        return agent is not None and agent.stop_command.ask()
+
+    def framework_begins(self, name: str) -> None:
+        """A framework trains, and ends by itself once :attr:`is_stop_wanted` is true."""
+        agent = self._agent
+        if agent is not None:
+            agent.stop_command.framework_begins(name)
+
+    def framework_ends(self) -> None:
+        """It trains no more."""
+        agent = self._agent
+        if agent is not None:
+            agent.stop_command.framework_ends()
+
+    @property
+    def is_stop_wanted(self) -> bool:
+        """Whether a person has told training to end."""
+        agent = self._agent
+        return agent is not None and agent.stop_command.is_wanted
+
     def begin_phase(self, name: str, source: Source = "user") -> Callable[[], None]:
         """Enter a phase; what is returned leaves it (see :class:`vramscope.phases.phase.Phase`)."""
         agent = self._agent
@@ -206,7 +229,11 @@ def open_session_with(
 
 
 def start_session(
-    config: Config, script: str | None = None, parent: Inheritance | None = None
+    config: Config,
+    script: str | None = None,
+    parent: Inheritance | None = None,
+    *,
+    is_late: bool = False,
 ) -> Session:
     """The same for a caller who wants to know why not.
 
@@ -214,6 +241,7 @@ def start_session(
         config: options.
         script: script that runs, if the caller knows.
         parent: what the watched process that started this one left to it.
+        is_late: whether training may have begun already, unlike on other ranks.
 
     Raises:
         Exception: of any kind; nothing has stayed behind.
@@ -228,8 +256,16 @@ def start_session(
         left = Inheritance(config, identity.run_name, identity.key)
         current.session_or(lambda: open_session_with(config, script, left))
 
+    def superseded(why: str) -> None:
+        session.leave_to_child(why)
+
     identities = IdentitySource(config.run, config.launch_id, script, parent, before, open_in_child)
-    agent = Agent(config, identities, on_superseded=lambda why: session.leave_to_child(why))
+    agent = Agent(
+        config,
+        identities,
+        on_superseded=superseded,
+        is_late=is_late,
+    )
     session = Session(agent)
     session.start()
     return session

@@ -13,6 +13,17 @@ class ToldSession:
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
+        self.is_stop_wanted = False
+        self.frameworks: list[str] = []
+        """Those that train now."""
+
+    def framework_begins(self, name: str) -> None:
+        """A framework trains."""
+        self.frameworks.append(name)
+
+    def framework_ends(self) -> None:
+        """It trains no more."""
+        self.frameworks.clear()
 
     def log(self, **values: Any) -> None:
         """Numbers for the step that ends next."""

@@ -10,7 +10,7 @@ from vramscope.transport.address import parse_address
 from vramscope.transport.backoff import Backoff
 from vramscope.transport.limits import ConnectionLimits, TransportLimits
 from vramscope.transport.transport import Target, Transport
-from vramscope_protocol.messages import Command, Event, RankInfo, Register, RunInfo
+from vramscope_protocol.messages import Command, Decision, Event, RankInfo, Register, RunInfo
 
 QUICK = TransportLimits(connection=ConnectionLimits(close_timeout_s=0.2))
 
@@ -23,7 +23,7 @@ class Peer:
     ) -> None:
         self.notices = Notices()
         self.outbox = Outbox(1 << 20, None, Losses(), self.notices)
-        self.commands: list[Command] = []
+        self.commands: list[Command | Decision] = []
         self.welcomes = 0
         self.attempts = 0
         self._target = Target(parse_address(url), token)

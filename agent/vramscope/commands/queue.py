@@ -3,7 +3,8 @@
 Threads: the transport submits; the training thread runs what changes something, at step ends;
 the sampler runs what only reads, and lets commands expire. Whoever takes a command out of the
 dictionary of waiting ones owns it (``dict.pop`` is atomic), so no lock is held while one runs.
-What goes on over further steps is kept the same way in ``ongoing_commands.py``.
+What goes on over further steps is kept the same way in ``ongoing_commands.py``, and what is to
+happen at the same step on all ranks in ``prepared_commands.py``.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct, structs
 
+from vramscope.commands.agreement import Agreement
 from vramscope.commands.call import Answer, Call
 from vramscope.commands.ongoing_commands import INTERRUPTED, OngoingCommands, failure
+from vramscope.commands.prepared_commands import HELD_BACK, PreparedCommands, stood_text
 from vramscope.guard import Attempt
 from vramscope.sampling.clock import Clock
 from vramscope_protocol.commands import CommandSpec, CommandState, Receipt
-from vramscope_protocol.errors import CONFLICT, VramscopeError
-from vramscope_protocol.messages import Command, CommandUpdate
+from vramscope_protocol.errors import BAD_REQUEST, CONFLICT, VramscopeError
+from vramscope_protocol.messages import Command, CommandUpdate, Decision
 
 MAX_WAITING: Final = 64
 """Commands that wait at most; further ones are refused."""
@@ -58,8 +61,8 @@ class Handlers(Protocol):
 class _Waiting(Struct):
     command: Command
     params: Any
-    deadline_ns: int
-    at_boundary: bool
+    deadline_ns: int = 0
+    at_boundary: bool = True
     busy_reason: str | None = None
 
 
@@ -73,6 +76,9 @@ class CommandQueue:
         allow: "observe" refuses what needs the control right.
         allow_commands: names that may run at all, ``None`` for no further limit.
         on_change: called on the training thread after commands that may have changed memory.
+        step: the steps finished so far.
+        on_coming: told the name of a command that will run at a step end, for what is in its way.
+        agreement: where all ranks agree on what happens at the same step.
     """
 
     def __init__(
@@ -84,6 +90,9 @@ class CommandQueue:
         allow: Literal["observe", "control"] = "control",
         allow_commands: frozenset[str] | None = None,
         on_change: Callable[[], object] | None = None,
+        step: Callable[[], int] = int,
+        on_coming: Callable[[str], object] | None = None,
+        agreement: Agreement | None = None,
     ) -> None:
         self._handlers = handlers
         self._clock = clock
@@ -95,6 +104,10 @@ class CommandQueue:
         self._last_updates: OrderedDict[str, CommandUpdate] = OrderedDict()
         self._closed_because: str | None = None
         self._ongoing = OngoingCommands(clock, self._update)
+        self._on_coming = on_coming
+        self._prepared = PreparedCommands(
+            agreement or Agreement(), step=step, tell=self._update, forget=self._forget
+        )
 
     def accepted(self) -> list[str]:
         """Names of the commands that this rank would run."""
@@ -103,12 +116,15 @@ class CommandQueue:
     def submit(self, command: Command) -> None:
         """Take a command; its fate is told through ``emit``."""
         known = self._last_updates.get(command.id)
-        if known is not None:
+        if known is not None and not _is_later_attempt(command, known):
             # Sent twice: the server may have missed the answer.
             self._emit(structs.replace(known, seq=0))
             return
         try:
             params = self._check(command)
+            if command.at_step is not None:
+                self._prepared.prepare(command, params, command.at_step)
+                return
         except VramscopeError as error:
             message = error.message[:_MAX_REFUSAL]  # it may quote what the server sent
             self._update(command.id, "refused", Receipt("refused", message=message))
@@ -119,22 +135,37 @@ class CommandQueue:
             command,
             params,
             self._clock.monotonic_ns() + round(deadline_s * 1e9),
-            self._handlers.spec(command.name).place == "step boundary",
+            self._is_at_boundary(command),
         )
+        if self._on_coming is not None:
+            self._on_coming(command.name)
+
+    def decide(self, decision: Decision) -> None:
+        """Take the server's word on a command that was prepared; the second time does nothing."""
+        command = self._prepared.decide(decision)
+        if command is not None and self._on_coming is not None:
+            self._on_coming(command.name)
 
     def run_at_boundary(self, step: int) -> None:
         """Run what waits for a step end; on the training thread, right after ``step``."""
-        if not self._waiting and not self._ongoing:
+        if not self._waiting and not self._ongoing and not self._prepared:
             return
         self._expire()
         changed = False
         if self._ongoing and self._handlers.busy_reason() is None:
             changed = self._ongoing.poll(step)
+        if self._prepared:
+            prepared = self._prepared.meet(step, self._handlers.busy_reason())
+            if prepared is not None:
+                self._execute(prepared.command, prepared.params, step, prepared.stood_s)
+                changed |= not prepared.command.dry_run
+        # Nothing that could hold this rank up alone, between its promise and the decision.
+        held_back = HELD_BACK if self._prepared else None
         for waiting in list(self._waiting.values()):
             if not waiting.at_boundary:
                 continue
             # Asked anew for each: one command may take long, and the answer is cheap.
-            waiting.busy_reason = self._handlers.busy_reason()
+            waiting.busy_reason = held_back or self._handlers.busy_reason()
             if waiting.busy_reason is None:
                 self._run(waiting, step)
                 changed |= not waiting.command.dry_run
@@ -151,9 +182,14 @@ class CommandQueue:
                 self._run(waiting, step)
         self._expire()
 
+    def tell_progress(self, identity: str, step: int, text: str) -> None:
+        """A command that runs within one step end says that it still does."""
+        self._update(identity, "running", Receipt("running", step, message=text))
+
     def close(self, reason: str) -> None:
         """End every command, and refuse further ones: of what still waits, nothing was done."""
         self._closed_because = reason
+        self._prepared.close(reason)
         self._ongoing.close(reason)
         for identity in list(self._waiting):
             if self._waiting.pop(identity, None) is not None:
@@ -169,7 +205,12 @@ class CommandQueue:
         refusal = refusal or self._refusal(command.name)
         if refusal is not None:
             raise VramscopeError(CONFLICT, refusal)
+        if command.at_step is not None and not self._is_at_boundary(command):
+            raise VramscopeError(BAD_REQUEST, f"{command.name} runs at no step")
         return params
+
+    def _is_at_boundary(self, command: Command) -> bool:
+        return self._handlers.spec(command.name).place == "step boundary"
 
     def _refusal(self, name: str) -> str | None:
         if name not in self._handlers.names:
@@ -184,13 +225,15 @@ class CommandQueue:
         return None
 
     def _run(self, waiting: _Waiting, step: int) -> None:
-        command = waiting.command
-        if self._waiting.pop(command.id, None) is None:
-            return  # another thread was quicker: expired, or closed
+        # Else another thread was quicker: expired, or closed.
+        if self._waiting.pop(waiting.command.id, None) is not None:
+            self._execute(waiting.command, waiting.params, step)
+
+    def _execute(self, command: Command, params: Any, step: int, stood_s: float = 0.0) -> None:
         self._update(command.id, "running")
         answer: Answer = Receipt("failed", message=INTERRUPTED)
         try:
-            call = Call(waiting.params, command.dry_run, step, command.id)
+            call = Call(params, command.dry_run, step, command.id)
             with Attempt() as attempt:
                 answer = self._handlers.run(command.name, call)
             if attempt.error is not None:
@@ -200,6 +243,7 @@ class CommandQueue:
             if isinstance(answer, Receipt):
                 answer.step = step
                 answer.dry_run = command.dry_run
+                answer.message = " ".join(filter(None, (answer.message, stood_text(stood_s))))
                 self._update(command.id, answer.state, answer)
             else:
                 self._ongoing.add(command.id, answer, command.deadline_s, step)
@@ -221,9 +265,23 @@ class CommandQueue:
         identity: str,
         state: CommandState,
         receipt: Receipt | None = None,
+        at_step: int | None = None,
     ) -> None:
-        update = CommandUpdate(0, identity, state, self._clock.time_ns(), receipt)
+        update = CommandUpdate(0, identity, state, self._clock.time_ns(), receipt, at_step)
         self._last_updates[identity] = update
         while len(self._last_updates) > _REMEMBERED:
             self._last_updates.popitem(last=False)
         self._emit(update)
+
+    def _forget(self, identity: str, at_step: int) -> None:
+        """What was prepared for a step was dropped, and may come again for a later one."""
+        known = self._last_updates.get(identity)
+        if known is not None and known.at_step == at_step:
+            self._last_updates.pop(identity, None)
+
+
+def _is_later_attempt(command: Command, known: CommandUpdate) -> bool:
+    """Whether a command comes again for another step, after one that it did not run at."""
+    if command.at_step is None or known.at_step is None:
+        return False
+    return command.at_step > known.at_step

@@ -53,8 +53,10 @@ class VramscopeCallback(_Callback):  # type: ignore[misc]  # Lightning is untype
     @guarded(_WHERE)
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Attach, if nobody has. Each rank is a process of its own by now."""
-        vramscope.attach(**self._options)
+        session = vramscope.attach(**self._options)
         self._steps = trainer.global_step
+        if stage == "fit":
+            session.framework_begins("The Trainer of Lightning")
 
     @guarded(_WHERE)
     def on_train_batch_start(
@@ -75,11 +77,13 @@ class VramscopeCallback(_Callback):  # type: ignore[misc]  # Lightning is untype
         has_stepped = trainer.global_step != self._steps
         self._steps = trainer.global_step
         self._log_loss(trainer, pl_module, outputs)
+        session = current.session()
         if has_stepped:
             self._samples = 0
-            session = current.session()
             if session is not None:
                 session.framework_step()
+        if session is not None and session.is_stop_wanted:
+            trainer.should_stop = True
 
     @guarded(_WHERE)
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
@@ -115,6 +119,9 @@ class VramscopeCallback(_Callback):  # type: ignore[misc]  # Lightning is untype
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Whatever the Trainer did is over, also when it failed."""
         self._phase.leave()
+        session = current.session()
+        if session is not None:
+            session.framework_ends()
 
     @guarded(_WHERE)
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:

@@ -38,7 +38,7 @@ class VramscopeCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
     @guarded(_WHERE)
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Attach, if nobody has."""
-        vramscope.attach(**self._options)
+        vramscope.attach(**self._options).framework_begins("The Trainer of transformers")
 
     @guarded(_WHERE)
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -60,6 +60,8 @@ class VramscopeCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         session = current.session()
         if session is not None:
             session.framework_step()
+            if session.is_stop_wanted:
+                control.should_training_stop = True
         self._enter_what_comes(control)
 
     @guarded(_WHERE)
@@ -99,6 +101,9 @@ class VramscopeCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Training is over."""
         self._phase.leave()
+        session = current.session()
+        if session is not None:
+            session.framework_ends()
 
     def _enter_what_comes(self, control: Any) -> None:
         """The Trainer has decided what to do next, and does it when its callbacks return."""

@@ -124,6 +124,12 @@ class StepTracker:
         """Before ``install``: add columns to the rows."""
         self._rows.add_columns(columns)
 
+    @property
+    def counts_alike(self) -> bool:
+        """Whether every rank counts the same steps. Batches count from a certain time on, which is
+        in another step on each."""
+        return self._source != "batch"
+
     def is_training_thread(self) -> bool:
         """Whether the calling thread steps the optimizers; the main thread until one has."""
         return self._fetches.is_training_thread()

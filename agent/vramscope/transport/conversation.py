@@ -17,6 +17,7 @@ from vramscope_protocol.messages import (
     Ack,
     AgentStatus,
     Command,
+    Decision,
     MapFrame,
     MapWanted,
     ServerMessage,
@@ -49,7 +50,7 @@ class Conversation:
         outbox: what to send.
         limits: bounds.
         next_status: the status that is due, if one is; called once a turn.
-        on_command: takes a command; must return quickly.
+        on_command: takes a command, or the decision on one; must return quickly.
         on_welcome: called when the server has taken the stream.
         on_progress: called with each acknowledgement.
         map_feed: makes the frames of the memory map for this connection.
@@ -63,7 +64,7 @@ class Conversation:
         limits: TransportLimits,
         *,
         next_status: Callable[[], AgentStatus | None],
-        on_command: Callable[[Command], None],
+        on_command: Callable[[Command | Decision], None],
         on_welcome: Callable[[], None],
         on_progress: Callable[[], None],
         map_feed: MapFeed | None = None,
@@ -120,7 +121,7 @@ class Conversation:
         """
         if isinstance(message, Ack):
             self._take_ack(message.seq)
-        elif isinstance(message, Command):
+        elif isinstance(message, (Command, Decision)):
             self._on_command(message)
         elif isinstance(message, MapWanted):
             if self._map_feed is not None:

@@ -21,6 +21,7 @@ from vramscope_protocol.messages import (
     AgentStatus,
     Batch,
     Command,
+    Decision,
     Event,
     Field,
     FieldTable,
@@ -64,7 +65,7 @@ class Talk:
         self.connection = FakeConnection()
         self.server = ServerSession()
         self.statuses: list[AgentStatus] = []
-        self.commands: list[Command] = []
+        self.commands: list[Command | Decision] = []
         self.welcomes = 0
         self.progress = 0
         register = Register("stream-1", RunInfo("run", "run"), RankInfo(0, "host", 1))
