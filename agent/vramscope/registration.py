@@ -5,6 +5,7 @@ from __future__ import annotations
 from vramscope.config import Config
 from vramscope.identity.identity import Identity
 from vramscope_protocol.messages import DeviceInfo, RankInfo, Register, RunInfo
+from vramscope_protocol.user_commands import UserCommand
 
 
 def registration(
@@ -16,6 +17,7 @@ def registration(
     commands: list[str],
     first_seq: int,
     steps_from_start: bool = False,
+    user_commands: list[UserCommand] | None = None,
 ) -> Register:
     """The first message of a stream.
 
@@ -27,6 +29,7 @@ def registration(
         commands: names of the commands that would be run.
         first_seq: lowest sequence number that can still be sent.
         steps_from_start: whether a step is the same step on all ranks of which this is true.
+        user_commands: what the job declares.
     """
     run = RunInfo(
         id=identity.run_id,
@@ -46,6 +49,7 @@ def registration(
         software=software,
         allow=config.allow,
         commands=commands,
+        user_commands=user_commands or [],
         steps_from_start=steps_from_start,
         life=identity.life,
         process_started_ns=identity.process_started_ns,

@@ -138,7 +138,8 @@ def test_options_that_cannot_be_used_are_the_answer(options: dict[str, Any], wor
 
 
 def test_an_attach_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(config: object) -> None:
+    def refuse(config: object, *, is_late: bool) -> None:
+        assert is_late
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(arrival, "start_session", refuse)

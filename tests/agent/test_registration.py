@@ -6,6 +6,7 @@ from vramscope.config import load_config
 from vramscope.identity.identity import identify
 from vramscope.registration import registration
 from vramscope_protocol.messages import DeviceInfo
+from vramscope_protocol.user_commands import UserCommand
 
 ELASTIC = {
     "RANK": "1",
@@ -28,6 +29,8 @@ def test_everything_that_is_known_of_a_rank_is_told() -> None:
         software={"torch": "2.9"},
         commands=["stats"],
         first_seq=7,
+        steps_from_start=True,
+        user_commands=[UserCommand("user.save")],
     )
     assert (message.stream, message.first_seq) == (identity.stream, 7)
     assert (message.run.name, message.run.script, message.run.emulated) == (
@@ -43,4 +46,6 @@ def test_everything_that_is_known_of_a_rank_is_told() -> None:
     assert (message.rank.restart_count, message.rank.max_restarts) == (2, 3)
     assert (message.rank.launcher, message.rank.job) == ("torchrun", "slurm 9")
     assert (message.rank.allow, message.rank.commands) == ("observe", ["stats"])
+    assert message.rank.steps_from_start
+    assert [each.name for each in message.rank.user_commands] == ["user.save"]
     assert all(value not in (None, "", [], {}) for value in rank.values())

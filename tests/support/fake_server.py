@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve
 
+from vramscope_protocol.codec import encode
 from vramscope_protocol.columns import decode_columns
 from vramscope_protocol.errors import CLOSE_CODES, ProtocolError
 from vramscope_protocol.messages import (
@@ -23,6 +24,7 @@ from vramscope_protocol.messages import (
     Batch,
     Command,
     CommandUpdate,
+    Decision,
     Event,
     FieldTable,
     Goodbye,
@@ -124,10 +126,10 @@ class FakeServer:
             with contextlib.suppress(OSError):
                 connection.socket.shutdown(socket.SHUT_RDWR)
 
-    def send(self, command: Command) -> None:
-        """Send a command on every open connection."""
+    def send(self, message: Command | Decision) -> None:
+        """Send a command, or a decision, on every open connection."""
         for connection in list(self._open):
-            connection.send(ServerSession().command(command))
+            connection.send(encode(message))
 
     def wait_for(self, predicate: Callable[[FakeServer], Any], timeout_s: float = 10.0) -> None:
         """Wait until something arrived that makes ``predicate`` hold."""

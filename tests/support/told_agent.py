@@ -14,7 +14,7 @@ from vramscope.config import load_config
 from vramscope.identity.identity import Identity
 from vramscope.identity.source import IdentitySource
 from vramscope.outbox.current_outbox import CurrentOutbox
-from vramscope_protocol.messages import AgentStatus, Command, DeviceInfo, Event
+from vramscope_protocol.messages import AgentStatus, Command, Decision, DeviceInfo, Event
 
 
 class FakeObserver:
@@ -26,7 +26,11 @@ class FakeObserver:
         self.offer_status = parts["offer_status"]
         self.torch = "2.9"
         self.calls: list[str] = []
-        self.submitted: list[Command] = []
+        self.submitted: list[Command | Decision] = []
+
+    @property
+    def counts_alike(self) -> bool:
+        return True
 
     def start(self) -> None:
         self.calls.append("start")
@@ -35,8 +39,8 @@ class FakeObserver:
         self.calls.append("stop")
         self.outbox.put(Event(0, 1, "last row"))
 
-    def submit(self, command: Command) -> None:
-        self.submitted.append(command)
+    def submit(self, message: Command | Decision) -> None:
+        self.submitted.append(message)
 
     def commands(self) -> list[str]:
         return ["stats"]
