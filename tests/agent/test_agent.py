@@ -120,6 +120,21 @@ def test_a_command_reaches_the_observer(server: FakeServer, tmp_path: Path) -> N
     assert observer.submitted == [Command("c1", "stats")]
 
 
+def test_whether_steps_are_alike_on_all_ranks_is_told_and_told_again(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    agent = make(server.url, tmp_path)
+    observer: Any = agent.observer
+    agent.start()
+    server.wait_for(lambda s: "attach" in kinds(s))
+    observer.counts_alike = False
+    agent._offer_status(AgentStatus(1.0, 0.0))
+    server.wait_for(lambda s: len(s.of_type(Register)) == 2)
+    agent.stop(timeout_s=20)
+    told = [register.rank.steps_from_start for register in server.of_type(Register)]
+    assert told == [True, False]
+
+
 def test_another_device_than_expected_is_told(server: FakeServer, tmp_path: Path) -> None:
     agent = make(server.url, tmp_path)
     agent.start()

@@ -57,6 +57,18 @@ def test_the_answer_names_run_rank_and_page(server: FakeServer, tmp_path: Path) 
     assert [answer.get("final", True) for answer in answers] in ([True], [False, True])
 
 
+def test_its_steps_are_not_those_of_ranks_that_were_watched_from_the_start(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    attach(server, tmp_path)
+    vramscope.detach()
+    vramscope.attach(server.url, server.token, spool_dir=str(tmp_path / "spool"))
+    server.wait_for(lambda s: len(s.of_type(Register)) == 2)
+    vramscope.detach()
+    late, in_code = server.of_type(Register)
+    assert (late.rank.steps_from_start, in_code.rank.steps_from_start) == (False, True)
+
+
 def test_attaching_twice_is_one_attach(server: FakeServer, tmp_path: Path) -> None:
     first = attach(server, tmp_path, run="first")[-1]
     second = attach(server, tmp_path, run="second")

@@ -9,6 +9,7 @@ import pytest
 
 from vramscope.lifecycle import Ending, Lifecycle, ending_of
 from vramscope.oom.out_of_memory_error import place_of
+from vramscope.stopped import Stopped
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,7 @@ from vramscope.oom.out_of_memory_error import place_of
         (SystemExit("so long"), Ending("exit", 1, "so long")),
         (ValueError("bad"), Ending("exception", 1, "ValueError: bad")),
         (KeyboardInterrupt(), Ending("exception", 130, "KeyboardInterrupt: ")),
+        (Stopped("enough"), Ending("exception", 1, "Stopped: enough")),
     ],
 )
 def test_what_left_the_script_says_how_it_ended(

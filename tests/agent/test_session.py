@@ -15,7 +15,7 @@ from tests.support.fake_server import FakeServer, free_port
 from vramscope.config import load_config
 from vramscope.identity.inheritance import VARIABLE, disinherit, inherited
 from vramscope.session import Session, start_session
-from vramscope_protocol.messages import Event, Goodbye, Register
+from vramscope_protocol.messages import Command, CommandUpdate, Event, Goodbye, Register
 
 
 @pytest.fixture
@@ -176,6 +176,48 @@ def test_steps_and_values_arrive(server: FakeServer, tmp_path: Path) -> None:
     rows = list(server.rows("step"))
     assert [row["step"] for row in rows] == [1, 2, 3]
     assert [row["user.loss"] for row in rows] == [0.0, 1.0, 2.0]
+
+
+def test_a_loop_that_asks_is_told_to_stop_and_is_not_ended(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    session = attach(server, tmp_path)
+    assert not vramscope.should_stop()
+    server.wait_for(lambda s: s.of_type(Event))
+    server.send(Command("c1", "stop"))
+    server.wait_for(lambda s: s.of_type(CommandUpdate))
+    assert not vramscope.should_stop()  # not before the end of a step
+    session.step()
+    assert vramscope.should_stop()
+    assert session.is_stop_wanted
+    vramscope.detach()
+    assert not vramscope.should_stop()
+
+
+def test_a_loop_that_does_not_ask_is_ended_once_and_the_receipt_arrives(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    session = attach(server, tmp_path)
+    server.wait_for(lambda s: s.of_type(Event))
+    server.send(Command("c1", "stop"))
+    server.wait_for(lambda s: s.of_type(CommandUpdate))
+    with pytest.raises(vramscope.Stopped):
+        session.step()
+    session.step()
+    vramscope.detach()
+    last = server.of_type(CommandUpdate)[-1]
+    assert (last.state, last.receipt and last.receipt.step) == ("done", 1)
+
+
+def test_a_framework_that_trains_is_asked_to_end(server: FakeServer, tmp_path: Path) -> None:
+    session = attach(server, tmp_path)
+    session.framework_begins("The Trainer of X")
+    server.wait_for(lambda s: s.of_type(Event))
+    server.send(Command("c1", "stop"))
+    server.wait_for(lambda s: s.of_type(CommandUpdate))
+    session.framework_step()
+    assert session.is_stop_wanted
+    session.framework_ends()
 
 
 def test_everything_is_harmless_when_not_attached() -> None:

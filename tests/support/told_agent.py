@@ -26,11 +26,8 @@ class FakeObserver:
         self.offer_status = parts["offer_status"]
         self.torch = "2.9"
         self.calls: list[str] = []
+        self.counts_alike = True
         self.submitted: list[Command | Decision] = []
-
-    @property
-    def counts_alike(self) -> bool:
-        return True
 
     def start(self) -> None:
         self.calls.append("start")

@@ -8,11 +8,13 @@ import pytest
 
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_device import FakeDevice
+from tests.support.fake_store import FakeStore
 from tests.support.recording_outbox import RecordingOutbox
+from vramscope.commands.agreement import Agreement
 from vramscope.commands.handlers import CommandHandlers
 from vramscope.commands.queue import MAX_WAITING, CommandQueue
 from vramscope_protocol.commands import Receipt
-from vramscope_protocol.messages import Command
+from vramscope_protocol.messages import Command, Decision
 
 
 class Rig:
@@ -27,6 +29,9 @@ class Rig:
         self.device = FakeDevice()
         self.outbox = RecordingOutbox()
         self.samples = 0
+        self.step = 0
+        self.coming: list[str] = []
+        store = FakeStore()
         self.queue = CommandQueue(
             CommandHandlers(self.device),
             clock=self.clock,
@@ -34,6 +39,9 @@ class Rig:
             allow=allow,
             allow_commands=allow_commands,
             on_change=self._sample,
+            step=lambda: self.step,
+            on_coming=self.coming.append,
+            agreement=Agreement(lambda: store),
         )
 
     def _sample(self) -> None:
@@ -41,6 +49,14 @@ class Rig:
 
     def submit(self, identity: str, name: str = "empty_cache", **more: Any) -> None:
         self.queue.submit(Command(id=identity, name=name, **more))
+
+    def decide(self, identity: str, at_step: int, *, run: bool, reason: str = "") -> None:
+        self.queue.decide(Decision(identity, at_step, run=run, reason=reason))
+
+    def end_steps(self, count: int = 1) -> None:
+        for _ in range(count):
+            self.step += 1
+            self.queue.run_at_boundary(self.step)
 
     def receipt(self, identity: str) -> Receipt:
         receipt = self.outbox.updates(identity)[-1].receipt
@@ -331,3 +347,154 @@ def test_closing_ends_what_goes_on() -> None:
     rig.queue.close("the job has ended")
     assert going.cancelled == "the job has ended"
     assert rig.outbox.states("a")[-1] == "failed"
+
+
+def test_a_command_for_a_step_runs_there_once_it_is_decided() -> None:
+    rig = Rig()
+    rig.submit("a", at_step=3)
+    rig.end_steps(1)
+    rig.decide("a", 3, run=True)
+    rig.end_steps(1)
+    assert rig.device.calls == []
+    rig.end_steps(3)
+    assert rig.device.calls == ["empty_cache"]
+    assert rig.outbox.states("a") == ["prepared", "running", "done"]
+    assert [update.at_step for update in rig.outbox.updates("a")] == [3, None, None]
+    assert rig.receipt("a").step == 3
+    assert rig.samples == 1
+
+
+def test_between_promise_and_decision_nothing_else_runs_at_a_step_end() -> None:
+    rig = Rig()
+    rig.submit("a", at_step=3)
+    rig.submit("b", "gc_collect")
+    rig.submit("s", "stats")
+    rig.end_steps(2)
+    rig.queue.run_on_agent_thread(2)
+    assert rig.outbox.states("b") == ["queued"]
+    assert rig.outbox.states("s")[-1] == "done"
+    rig.decide("a", 3, run=False, reason="Rank 1 is lost.")
+    rig.end_steps(1)
+    assert rig.outbox.states("b")[-1] == "done"
+    assert rig.device.calls == []
+
+
+def test_what_had_to_wait_too_long_for_a_decision_says_so() -> None:
+    rig = Rig()
+    rig.submit("a", at_step=30)
+    rig.submit("b", "gc_collect", deadline_s=2)
+    rig.end_steps(1)
+    rig.clock.advance(3)
+    rig.end_steps(1)
+    assert rig.receipt("b").message.startswith("expired: another command is being agreed on")
+
+
+def test_the_deadline_of_what_is_prepared_does_not_count_on_one_rank_alone() -> None:
+    rig = Rig()
+    rig.submit("a", at_step=3, deadline_s=1)
+    rig.clock.advance(100)
+    rig.queue.run_on_agent_thread(0)
+    rig.decide("a", 3, run=True)
+    rig.end_steps(3)
+    assert rig.outbox.states("a")[-1] == "done"
+
+
+def test_sent_twice_for_a_step_it_is_answered_twice_and_runs_once() -> None:
+    rig = Rig()
+    rig.submit("a", at_step=2)
+    rig.submit("a", at_step=2)
+    rig.decide("a", 2, run=True)
+    rig.decide("a", 2, run=True)
+    rig.end_steps(2)
+    rig.submit("a", at_step=2)
+    rig.decide("a", 2, run=True)
+    rig.end_steps(2)
+    assert rig.device.calls == ["empty_cache"]
+    assert rig.outbox.states("a") == ["prepared", "prepared", "running", "done", "done"]
+
+
+def test_for_a_step_that_is_over_it_may_come_again_for_a_later_one() -> None:
+    rig = Rig()
+    rig.step = 5
+    rig.submit("a", at_step=5)
+    rig.submit("a", at_step=5)
+    first, second = rig.outbox.updates("a")
+    assert (first.state, first.at_step, second.at_step) == ("refused", 5, 5)
+    assert not first.is_last_word
+    rig.submit("a", at_step=7)
+    rig.decide("a", 7, run=True)
+    rig.end_steps(2)
+    assert rig.outbox.states("a")[2:] == ["prepared", "running", "done"]
+
+
+def test_dropped_to_come_again_it_is_prepared_anew() -> None:
+    rig = Rig()
+    rig.submit("a", at_step=3)
+    rig.decide("a", 3, run=False, reason="again")
+    rig.submit("a", at_step=4)
+    rig.decide("a", 4, run=True)
+    rig.end_steps(4)
+    assert rig.outbox.states("a") == ["prepared", "prepared", "running", "done"]
+    assert rig.receipt("a").step == 4
+
+
+def test_dropped_for_good_it_does_not_come_again() -> None:
+    rig = Rig()
+    rig.submit("a", at_step=3)
+    rig.decide("a", 3, run=False, reason="Rank 1 is lost.")
+    rig.submit("a", at_step=9)
+    assert rig.outbox.states("a") == ["prepared", "refused", "refused"]
+    assert rig.receipt("a").message == "Rank 1 is lost. Nothing was changed."
+
+
+def test_a_second_command_for_a_step_is_refused_while_one_is_prepared() -> None:
+    rig = Rig()
+    rig.submit("a", at_step=3)
+    rig.submit("b", at_step=4)
+    assert rig.outbox.states("b") == ["refused"]
+    assert rig.outbox.updates("b")[0].is_last_word
+
+
+def test_the_allow_list_counts_for_what_is_to_be_prepared() -> None:
+    rig = Rig(allow="observe")
+    rig.submit("a", at_step=3)
+    assert rig.outbox.states("a") == ["refused"]
+    rig.decide("a", 3, run=True)
+    rig.end_steps(3)
+    assert rig.device.calls == []
+
+
+def test_what_runs_at_no_step_cannot_be_prepared_for_one() -> None:
+    rig = Rig()
+    rig.submit("a", "stats", at_step=3)
+    assert rig.receipt("a").message == "stats runs at no step"
+
+
+def test_closing_ends_what_is_prepared() -> None:
+    rig = Rig()
+    rig.submit("a", at_step=3)
+    rig.decide("a", 3, run=True)
+    rig.queue.close("the job has ended")
+    rig.end_steps(3)
+    assert rig.outbox.states("a") == ["prepared", "refused"]
+    assert rig.receipt("a").message == "The job has ended. Nothing was changed."
+
+
+def test_what_will_run_is_announced_when_that_is_certain() -> None:
+    rig = Rig()
+    rig.submit("a", "gc_collect")
+    assert rig.coming == ["gc_collect"]
+    rig.submit("b", at_step=3)
+    assert rig.coming == ["gc_collect"]
+    rig.decide("b", 3, run=True)
+    assert rig.coming == ["gc_collect", "empty_cache"]
+    rig.decide("b", 3, run=True)
+    assert rig.coming == ["gc_collect", "empty_cache"]
+
+
+def test_what_goes_on_is_followed_until_the_step_that_another_one_waits_for() -> None:
+    rig, going = going_rig()
+    rig.step = 1
+    rig.submit("b", at_step=3)
+    rig.end_steps(1)
+    assert going.steps == [2]

@@ -58,6 +58,23 @@ def a_module(optimizers: int = 1) -> Any:
     return Module()
 
 
+def test_a_stop_ends_training_after_the_step_as_the_trainer_does(
+    make_trainer: Callable[..., Any], session: ToldSession
+) -> None:
+    class Person(lightning.Callback):  # type: ignore[misc]  # untyped here
+        def on_before_zero_grad(self, trainer: Any, *_: Any) -> None:
+            trained.append(list(session.frameworks))
+            session.is_stop_wanted = trainer.global_step == 1
+
+    trained: list[list[str]] = []
+    trainer = make_trainer(max_epochs=3)
+    trainer.callbacks.append(Person())
+    trainer.fit(a_module(), loader(20))
+    assert 0 < trainer.global_step < 5
+    assert trained[0] == ["The Trainer of Lightning"]
+    assert session.frameworks == []
+
+
 @pytest.fixture
 def make_trainer(tmp_path: Path) -> Callable[..., Any]:
     def make(**options: Any) -> Any:

@@ -83,6 +83,23 @@ def test_every_step_evaluation_and_checkpoint_is_told_in_order(
     ]
 
 
+def test_a_stop_ends_training_after_the_step_as_the_trainer_does(
+    make_trainer: MakeTrainer, session: ToldSession
+) -> None:
+    class Person(transformers.TrainerCallback):  # type: ignore[misc]  # untyped here
+        def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            trained.append(list(session.frameworks))
+            session.is_stop_wanted = state.global_step == 1
+
+    trained: list[list[str]] = []
+    trainer = make_trainer(max_steps=20)
+    trainer.add_callback(Person())
+    trainer.train()
+    assert trainer.state.global_step == 2
+    assert trained == [["The Trainer of transformers"]] * 2
+    assert session.frameworks == []
+
+
 def test_evaluation_is_told_before_its_first_batch(
     make_trainer: MakeTrainer, session: ToldSession
 ) -> None:

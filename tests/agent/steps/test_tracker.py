@@ -204,10 +204,13 @@ def test_batches_count_only_after_a_long_time_without_any_step(rig: Rig) -> None
     rig.tracker.poll()
     fetch(rig, 3)
     assert rig.tracker.step == 0
+    alike = [rig.tracker.counts_alike]
     rig.clock.advance(BATCH_FALLBACK_S + 1)
     rig.tracker.poll()
     fetch(rig, 3)
     assert rig.tracker.step == 4
+    alike.append(rig.tracker.counts_alike)
+    assert alike == [True, False]  # on another rank it was another moment
     assert rig.notices.texts() == [
         "no optimizer step seen: batches of the DataLoader count as steps"
     ]

@@ -237,6 +237,17 @@ def test_a_status_that_is_due_is_sent_and_a_command_handed_on() -> None:
     assert talk.commands == [Command("c1", "stats")]
 
 
+def test_a_decision_is_handed_on_after_its_command() -> None:
+    talk = Talk()
+    command, decision = Command("c1", "pause", at_step=7), Decision("c1", 7, run=True)
+    talk.hold(
+        talk.welcome(),
+        lambda: talk.hear(talk.server.command(command)),
+        lambda: talk.hear(talk.server.decision(decision)),
+    )
+    assert talk.commands == [command, decision]
+
+
 def test_a_message_larger_than_the_server_takes_is_counted_and_the_rest_goes_on() -> None:
     talk = Talk()
     talk.server.max_message_bytes = 2000

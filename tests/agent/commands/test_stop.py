@@ -1,0 +1,65 @@
+"""Who ends training: a framework, a loop that asks, or an exception that is like Ctrl-C."""
+
+from __future__ import annotations
+
+import pytest
+
+import vramscope
+from vramscope.commands.call import Call
+from vramscope.commands.stop import Stop
+from vramscope_protocol.commands import Receipt
+
+
+def run(stop: Stop) -> Receipt:
+    receipt = stop.handlers()["stop"](Call(step=7))
+    assert isinstance(receipt, Receipt)
+    assert receipt.state == "done"
+    return receipt
+
+
+def test_where_nobody_else_ends_it_an_exception_does_once() -> None:
+    stop = Stop()
+    stop.raise_if_due()
+    receipt = run(stop)
+    assert receipt.message == "vramscope.Stopped was raised after step 7, as Ctrl-C would be."
+    with pytest.raises(KeyboardInterrupt) as raised:
+        stop.raise_if_due()
+    assert type(raised.value) is vramscope.Stopped
+    assert str(raised.value) == "a person has stopped training after step 7"
+    stop.raise_if_due()
+
+
+def test_a_loop_that_asks_ends_by_itself() -> None:
+    stop = Stop()
+    assert not stop.ask()
+    assert "vramscope.should_stop()" in run(stop).message
+    stop.raise_if_due()
+    assert stop.ask()
+    assert stop.ask()
+
+
+def test_a_framework_ends_by_itself() -> None:
+    stop = Stop()
+    stop.framework_begins("The Trainer of X")
+    assert not stop.is_wanted
+    assert run(stop).message == "The Trainer of X was told to end training after step 7."
+    stop.raise_if_due()
+    assert stop.is_wanted
+
+
+def test_a_training_that_begins_later_is_another_one() -> None:
+    stop = Stop()
+    stop.framework_begins("The Trainer of X")
+    run(stop)
+    stop.framework_ends()
+    stop.framework_begins("The Trainer of X")
+    assert not stop.is_wanted
+
+
+def test_after_the_framework_the_loop_is_on_its_own_again() -> None:
+    stop = Stop()
+    stop.framework_begins("The Trainer of X")
+    stop.framework_ends()
+    run(stop)
+    with pytest.raises(vramscope.Stopped):
+        stop.raise_if_due()
