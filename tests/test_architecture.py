@@ -80,6 +80,7 @@ NO_TWIN: dict[str, str] = {
     "agent/vramscope/transport/limits.py": "numbers; the tests of transport.py set each",
     "analysis/vramscope_analysis/evidence/growth_report.py": "plain data; test_growth_answer.py",
     "analysis/vramscope_analysis/evidence/oom_report.py": "plain data; test_oom_reading.py",
+    "server/vramscope_server/commands/counterparts.py": "interfaces; server_commands.py has fakes",
 }
 
 

@@ -85,6 +85,12 @@ class Limits:
     """How long after the deadline a rank that got the command may still answer."""
     command_run_s: float = 60.0
     """The same for a rank that said it is running the command."""
+    command_prepare_s: float = 10.0
+    """How long ranks may take to get ready for a step; those that are there stand still for less
+    than that."""
+    command_hold_s: float = 20.0
+    """How long a rank that is ready stands still at most: far below the time after which NCCL
+    gives up."""
     command_restart_s: float = 30.0
     """After a restart of the server: time for ranks to reconnect and resend receipts."""
     command_recent: int = 256

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from vramscope_protocol.commands import CommandState, Receipt
-from vramscope_protocol.messages import Command, CommandUpdate
+from vramscope_protocol.messages import Command, CommandUpdate, Decision
+from vramscope_protocol.user_commands import UserCommand
 from vramscope_server.auth.principal import SCOPES, Principal
 from vramscope_server.commands.record import CommandRecord, RankAnswer
 from vramscope_server.commands.request import Issuer
+from vramscope_server.registry.step_pace import RankPace
 
 OWNER = Issuer(Principal("owner", SCOPES, None, "f00d"), "cli", "127.0.0.1")
 VIEWER = Issuer(Principal("guest", frozenset({"view"}), None, "cafe"), "browser", "10.0.0.9")
@@ -50,14 +54,32 @@ class FakeRuns:
 
     def __init__(self, ranks: int = 2) -> None:
         self.state = "live"
+        self.world_size = ranks
         self.rank_states = dict.fromkeys(range(ranks), "live")
+        self.from_start = dict.fromkeys(range(ranks), True)
+        self.declared: dict[int, list[UserCommand]] = {}
+        self.pace = {rank: RankPace(100, 10.0, 0.1) for rank in range(ranks)}
 
     def run(self, run_id: str) -> dict[str, Any] | None:
         """The run with its ranks."""
         if run_id != "r1":
             return None
-        ranks = [{"rank": rank, "state": state} for rank, state in self.rank_states.items()]
-        return {"id": "r1", "name": "train", "state": self.state, "ranks": ranks}
+        ranks = [
+            {
+                "rank": rank,
+                "state": state,
+                "steps_from_start": self.from_start[rank],
+                "user_commands": msgspec.to_builtins(self.declared.get(rank, [])),
+            }
+            for rank, state in self.rank_states.items()
+        ]
+        shown = {"id": "r1", "name": "train", "state": self.state, "world_size": self.world_size}
+        return shown | {"ranks": ranks}
+
+    def paces(self, run_id: str) -> dict[int, RankPace]:
+        """Where its ranks are."""
+        assert run_id == "r1"
+        return self.pace
 
     def find(self, run: str) -> str | None:
         """Its id."""
@@ -69,7 +91,11 @@ class FakeCarrier:
 
     def __init__(self, *connected: int) -> None:
         self.connected = set(connected)
+        self.older: set[int] = set()
+        """Ranks that prepare nothing."""
+        self.lives: dict[int, str] = {}
         self.sent: list[tuple[int, Command]] = []
+        self.decisions: list[tuple[int, Decision]] = []
 
     def send_command(self, run_id: str, rank: int, command: Command) -> bool:
         """Take a command for a connected rank."""
@@ -78,6 +104,24 @@ class FakeCarrier:
             return False
         self.sent.append((rank, command))
         return True
+
+    def send_decision(self, run_id: str, rank: int, decision: Decision) -> bool:
+        """Take a decision for a connected rank."""
+        assert run_id == "r1"
+        if rank not in self.connected:
+            return False
+        self.decisions.append((rank, decision))
+        return True
+
+    def can_prepare(self, run_id: str, rank: int) -> bool | None:
+        """Whether a connected rank does."""
+        assert run_id == "r1"
+        return rank not in self.older if rank in self.connected else None
+
+    def life(self, run_id: str, rank: int) -> str | None:
+        """The process of a connected rank."""
+        assert run_id == "r1"
+        return self.lives.get(rank, f"life-{rank}") if rank in self.connected else None
 
 
 class FakeAudience:

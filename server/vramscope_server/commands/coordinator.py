@@ -11,17 +11,23 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
 from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import CONFLICT, FORBIDDEN, NOT_FOUND, RATE_LIMITED, VramscopeError
-from vramscope_protocol.messages import Command, CommandUpdate
+from vramscope_protocol.messages import CommandUpdate
 from vramscope_server.auth.throttle import Throttle
+from vramscope_server.commands.agreement import Agreement
+from vramscope_server.commands.counterparts import CommandAudience, CommandCarrier, RunDirectory
 from vramscope_server.commands.ledger import Ledger
+from vramscope_server.commands.messenger import Messenger
 from vramscope_server.commands.record import CommandRecord, RankAnswer, record_from_dict
 from vramscope_server.commands.request import CommandRequest, Issuer, make_record
+from vramscope_server.commands.same_step import SameStep
+from vramscope_server.commands.summary import sentence
 from vramscope_server.commands.verdict import give_up, next_check_ns
 from vramscope_server.settings import Limits
 from vramscope_server.store import command_log
@@ -30,39 +36,8 @@ from vramscope_server.store.store import Store
 _logger = logging.getLogger("vramscope.commands")
 
 _POSTS_PER_S: Final = 1.0
+_GONE: Final = {"ended": "has ended", "lost": "is lost"}
 _MAX_CALLERS: Final = 1024
-
-
-class RunDirectory(Protocol):
-    """What the coordinator reads of the registry."""
-
-    def run(self, run_id: str) -> dict[str, Any] | None:
-        """One run with its ranks."""
-        ...
-
-    def find(self, run: str) -> str | None:
-        """Id of a run, given its id or its name."""
-        ...
-
-
-class CommandCarrier(Protocol):
-    """Hands a command to a connected rank."""
-
-    def send_command(self, run_id: str, rank: int, command: Command) -> bool:
-        """Queue the command on the rank's connection; False if there is none."""
-        ...
-
-
-class CommandAudience(Protocol):
-    """Who is told how a command is doing."""
-
-    def publish_command(self, run_id: str, command: dict[str, Any]) -> None:
-        """Hand the present state of a command on."""
-        ...
-
-    def publish_event(self, run_id: str, event: dict[str, Any]) -> None:
-        """Hand an event on."""
-        ...
 
 
 class Coordinator:
@@ -84,6 +59,8 @@ class Coordinator:
         self._limits = limits
         self._clock_ns = clock_ns
         self._ledger = Ledger(store)
+        self._messenger = Messenger(carrier, limits, clock_ns)
+        self._same_step = SameStep(self._ledger, registry, carrier, limits, clock_ns, self._settle)
         self._throttle = Throttle("commands", limits.command_burst, _POSTS_PER_S, _MAX_CALLERS)
         self._accepting = asyncio.Lock()
         self._open: dict[str, CommandRecord] = {}
@@ -100,9 +77,12 @@ class Coordinator:
             record = record_from_dict(command["run"], command)
             # Whether a rank got it before the restart is not known: assume it did, and give it
             # time to reconnect and to send the receipt that it still holds.
-            record.sent.update(record.ranks)
+            if record.agreement is None or record.agreement.at_step is not None:
+                record.sent.update(record.ranks)
             record.not_before_ns = give_up_from_ns
             self._open[record.id] = record
+            if record.agreement is not None:
+                self._same_step.take_up(record)
             if record.is_final:  # answered while the server went down
                 self._settle(record)
             else:
@@ -110,6 +90,7 @@ class Coordinator:
 
     async def stop(self) -> None:
         """Stop waiting; what is open is taken up again at the next start."""
+        await self._same_step.stop()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -131,8 +112,8 @@ class Coordinator:
         try:
             record = make_record(
                 request,
-                run_id,
-                [rank["rank"] for rank in state["ranks"]],
+                state,
+                partial(self._carrier.can_prepare, run_id),
                 issuer,
                 self._clock_ns(),
                 self._limits.command_deadline_s,
@@ -150,9 +131,12 @@ class Coordinator:
             if not await self._ledger.accept(record, issuer.address):
                 raise VramscopeError(CONFLICT, f"the id {record.id} was taken at the same moment")
             self._open[record.id] = record
-        self._refuse_ended_ranks(record, state)
-        for rank in record.open_ranks:
-            self._send(record, rank)
+        if record.agreement is not None:
+            self._same_step.begin(record)
+        self._heed_gone_ranks(record, state)
+        if record.agreement is None:
+            for rank in record.open_ranks:
+                self._messenger.send(record, rank)
         self._settle(record)
         return record
 
@@ -186,6 +170,10 @@ class Coordinator:
         if record is None or record.run_id != run_id:
             _logger.info("rank %d of %s answered an unknown command %s", rank, run_id, update.id)
             return
+        if record.agreement is not None:
+            self._same_step.take(record, rank, update)
+            if not _counts(record.agreement, update):
+                return
         receipt = update.receipt or Receipt(update.state)
         answer = RankAnswer(update.state, update.time_ns, receipt, received_ns=self._clock_ns())
         if record.answer(rank, answer):
@@ -193,9 +181,14 @@ class Coordinator:
 
     def rank_connected(self, run_id: str, rank: int) -> None:
         """Hand a rank everything that waits for it. What it had before, it runs only once."""
-        for record in tuple(self._open.values()):
-            if record.run_id == run_id and rank in record.open_ranks:
-                self._send(record, rank)
+        # Of what is finished only what training may still stand still for.
+        for record in (*self._open.values(), *self._recent.values()):
+            if record.run_id != run_id or not record.awaits_word_of(rank):
+                continue
+            if record.agreement is not None:
+                self._same_step.rank_connected(record, rank)
+            elif rank in record.open_ranks:
+                self._messenger.send(record, rank)
 
     def rank_disconnected(self, run_id: str, rank: int) -> None:
         """A rank that said goodbye will not answer any more; one that did not may come back."""
@@ -204,7 +197,7 @@ class Coordinator:
             return
         for record in tuple(self._open.values()):
             if record.run_id == run_id and rank in record.open_ranks:
-                self._refuse_ended_ranks(record, run)
+                self._heed_gone_ranks(record, run)
                 self._settle(record)
 
     def _target(self, run: str) -> tuple[str, dict[str, Any]]:
@@ -236,41 +229,38 @@ class Coordinator:
         stored = await self._store.read(read)
         return None if stored is None else record_from_dict(stored["run"], stored)
 
-    def _refuse_ended_ranks(self, record: CommandRecord, run: dict[str, Any]) -> None:
-        ended = {rank["rank"] for rank in run["ranks"] if rank["state"] == "ended"}
+    def _heed_gone_ranks(self, record: CommandRecord, run: dict[str, Any]) -> None:
+        states = {rank["rank"]: rank["state"] for rank in run["ranks"]}
         for rank in record.open_ranks:
-            if rank in ended:
+            state = states.get(rank)
+            if record.agreement is not None:
+                if state in _GONE:
+                    self._same_step.rank_gone(record, rank, _GONE[state])
+            elif state == "ended":
                 message = f"Rank {rank} has ended. Nothing was changed."
                 receipt = Receipt("refused", message=message, dry_run=record.dry_run)
                 record.answer(rank, RankAnswer("refused", self._clock_ns(), receipt, True))
-
-    def _send(self, record: CommandRecord, rank: int) -> None:
-        left_s = (record.deadline_ns - self._clock_ns()) / 1e9
-        if left_s <= 0:
-            return
-        command = Command(
-            id=record.id,
-            name=record.name,
-            params=record.params,
-            dry_run=record.dry_run,
-            deadline_s=left_s,
-            issued_by=record.issued_by,
-        )
-        if self._carrier.send_command(record.run_id, rank, command):
-            record.sent.add(rank)
 
     def _settle(self, record: CommandRecord) -> None:
         """Store, tell and file a record whose answers have changed, and wait for the others."""
         self._ledger.note(record)
         self._audience.publish_command(record.run_id, record.as_dict())
         if record.is_final:
-            self._audience.publish_event(record.run_id, self._ledger.finish(record))
-            self._open.pop(record.id, None)
-            self._recent[record.id] = record
-            self._recent.move_to_end(record.id)
-            while len(self._recent) > self._limits.command_recent:
-                self._recent.popitem(last=False)
+            self._file(record)
+        if record.agreement is not None:
+            self._same_step.settled(record)
         self._schedule(record)
+
+    def _file(self, record: CommandRecord) -> None:
+        text = sentence(record)
+        if text != record.told:  # a late word of a rank may say the same as the server has
+            record.told = text
+            self._audience.publish_event(record.run_id, self._ledger.finish(record))
+        self._open.pop(record.id, None)
+        self._recent[record.id] = record
+        self._recent.move_to_end(record.id)
+        while len(self._recent) > self._limits.command_recent:
+            self._recent.popitem(last=False)
 
     def _schedule(self, record: CommandRecord) -> None:
         timer = self._timers.pop(record.id, None)
@@ -288,6 +278,13 @@ class Coordinator:
             self._settle(record)
         else:
             self._schedule(record)
+
+
+def _counts(agreement: Agreement, update: CommandUpdate) -> bool:
+    """Whether a word is one on the step that is asked for now, or a word for good."""
+    if update.state == "prepared":
+        return agreement.run is None and update.at_step == agreement.at_step
+    return update.at_step is None
 
 
 def _same_or_conflict(known: CommandRecord, wanted: CommandRecord) -> CommandRecord:

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from vramscope_protocol.errors import VramscopeError
 from vramscope_protocol.messages import CommandUpdate
+from vramscope_server.commands.agreement import Agreement, agreement_from_dict
 from vramscope_server.commands.record import CommandRecord, RankAnswer
 from vramscope_server.commands.request import CommandRequest, Issuer
 from vramscope_server.commands.summary import command_event, sentence
@@ -73,6 +74,24 @@ class Ledger:
             return True
 
         return await self._store.write(insert)
+
+    async def note_step(self, command_id: str, at_step: int) -> None:
+        """Store the step that ranks are about to be asked for.
+
+        Raises:
+            VramscopeError: the store could not commit it.
+        """
+        await self._store.write(lambda c: command_log.set_step(c, command_id, at_step))
+
+    async def decide(self, command_id: str, agreement: Agreement) -> Agreement:
+        """Store a decision; the one that is stored then, which may be an earlier one.
+
+        Raises:
+            VramscopeError: the store could not commit it, or did not say in time whether it has.
+        """
+        wanted = agreement.as_dict()
+        stored = await self._store.write(lambda c: command_log.decide(c, command_id, wanted))
+        return agreement if stored is None else agreement_from_dict(stored)
 
     async def refuse(
         self, run_id: str, request: CommandRequest, issuer: Issuer, now_ns: int, why: str

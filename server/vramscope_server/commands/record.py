@@ -69,6 +69,12 @@ class CommandRecord:
     answers: dict[int, RankAnswer] = field(default_factory=dict[int, RankAnswer])
     sent: set[int] = field(default_factory=set[int])
     """Ranks that the command was handed to; it may be handed to them again, it runs once."""
+    lives: dict[int, str] = field(default_factory=dict[int, str])
+    """Of an agreement: the stream of each rank's process that was asked, since this server runs."""
+    due_ns: int = 0
+    """Of an agreement: about when the ranks are at the step."""
+    told: str = ""
+    """What the timeline says of its end."""
     not_before_ns: int = 0
     """Earliest time at which the server may give up on a rank."""
 
@@ -95,6 +101,12 @@ class CommandRecord:
             for rank in self.ranks
             if rank not in self.answers or self.answers[rank].state not in FINAL_STATES
         ]
+
+    def awaits_word_of(self, rank: int) -> bool:
+        """Whether a rank has not said itself how it ended."""
+        answer = self.answers.get(rank)
+        is_over = answer is not None and answer.state in FINAL_STATES
+        return rank in self.ranks and (answer is None or not is_over or answer.by_server)
 
     @property
     def is_final(self) -> bool:

@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from vramscope_protocol.command_table import check_params, command_spec
+from vramscope_protocol.commands import CommandSpec
 from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
+from vramscope_protocol.user_commands import PREFIX, check_user_params
 from vramscope_server.auth.principal import Principal
+from vramscope_server.commands.agreement import Agreement
+from vramscope_server.commands.rank_rules import CanPrepare, choose_way
 from vramscope_server.commands.record import CommandRecord
+from vramscope_server.commands.user_declaration import spec_of, user_command
 
 Origin = Literal["browser", "cli", "api", "server", "policy"]
 """``server``: it asks by itself; ``policy``: because somebody told it when to."""
@@ -41,20 +46,23 @@ class CommandRequest:
 
 def make_record(
     request: CommandRequest,
-    run_id: str,
-    run_ranks: list[int],
+    run: dict[str, Any],
+    can_prepare: CanPrepare,
     issuer: Issuer,
     now_ns: int,
     max_deadline_s: float,
 ) -> CommandRecord:
     """Check a request in every part and make the record of the command.
 
+    Args:
+        run: the run with its ranks, as the API has it.
+
     Raises:
-        VramscopeError: ``bad_request`` or ``forbidden``, with what was expected and what came.
+        VramscopeError: ``bad_request``, ``forbidden`` or ``conflict``, with what was expected and
+            what came.
     """
-    spec = command_spec(request.name)
-    params = request.params or {}
-    check_params(spec, params, dry_run=request.dry_run)
+    ranks = _target_ranks(request.ranks, [rank["rank"] for rank in run["ranks"]])
+    spec, params = _checked(request, ranks, run)
     issuer.principal.require(spec.right)
     if not 0 < request.deadline_s <= max_deadline_s:
         raise VramscopeError(
@@ -67,18 +75,37 @@ def make_record(
             BAD_REQUEST,
             f"id: expected 1 to 64 letters, digits, '-' or '_', got {request.id[:80]!r}",
         )
+    way = choose_way(spec, ranks, run, can_prepare, dry_run=request.dry_run)
     return CommandRecord(
         id=request.id or uuid.uuid4().hex,
-        run_id=run_id,
+        run_id=run["id"],
         name=spec.name,
         params=params,
         dry_run=request.dry_run,
-        ranks=_target_ranks(request.ranks, run_ranks),
+        ranks=ranks,
         issued_by=issuer.principal.name,
         origin=issuer.origin,
         created_ns=now_ns,
         deadline_ns=now_ns + int(request.deadline_s * 1e9),
+        note=way.note,
+        agreement=Agreement() if way.together else None,
     )
+
+
+def _checked(
+    request: CommandRequest, ranks: list[int], run: dict[str, Any]
+) -> tuple[CommandSpec, dict[str, Any]]:
+    """The command that is meant, and its parameters; of one of the job with its defaults."""
+    params = request.params or {}
+    if not request.name.startswith(PREFIX):
+        spec = command_spec(request.name)
+        check_params(spec, params, dry_run=request.dry_run)
+        return spec, params
+    declared = user_command(request.name, ranks, run)
+    spec = spec_of(declared)
+    if request.dry_run:
+        raise VramscopeError(BAD_REQUEST, f"{spec.name} has no dry run")
+    return spec, check_user_params(declared, params)
 
 
 def _target_ranks(wanted: list[int] | Literal["all"], run_ranks: list[int]) -> list[int]:

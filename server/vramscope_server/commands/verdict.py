@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from vramscope_protocol.commands import CommandState, Receipt
+from vramscope_server.commands.agreement import Agreement
 from vramscope_server.commands.record import CommandRecord, RankAnswer
 from vramscope_server.settings import Limits
 
@@ -21,8 +24,26 @@ def give_up_ns(record: CommandRecord, rank: int, limits: Limits) -> int:
         begun_ns = max(record.created_ns, answer.received_ns)
         run_ns = int(limits.command_run_s * 1e9)
         return max(begun_ns + patience_ns + run_ns, record.not_before_ns)
+    if record.agreement is not None:
+        return max(_agreed_ns(record, record.agreement, limits), record.not_before_ns)
     grace_s = limits.command_grace_s if rank in record.sent else 0.0
     return max(record.deadline_ns + int(grace_s * 1e9), record.not_before_ns)
+
+
+def _agreed_ns(record: CommandRecord, agreement: Agreement, limits: Limits) -> int:
+    """Time until which a rank is waited for that runs a command together with others."""
+    grace_ns = int(limits.command_grace_s * 1e9)
+    decided_ns = agreement.decided_ns or record.created_ns
+    if agreement.run is None:
+        # Whoever decides does so before the deadline, unless the store is away.
+        hold_s = limits.command_prepare_s + limits.command_hold_s
+        return record.deadline_ns + int(hold_s * 1e9) + grace_ns
+    if not agreement.run:
+        return decided_ns + grace_ns
+    # The deadline was for the decision: what is decided happens on all ranks, when they get there.
+    way_ns = 2 * max(0, record.due_ns - decided_ns)
+    run_ns = int(limits.command_run_s * 1e9)
+    return max(record.deadline_ns, decided_ns + way_ns + run_ns) + grace_ns
 
 
 def next_check_ns(record: CommandRecord, limits: Limits) -> int | None:
@@ -38,7 +59,46 @@ def give_up(record: CommandRecord, now_ns: int, limits: Limits) -> bool:
     return bool(due)
 
 
+def answer_dropped(record: CommandRecord, silent: Collection[int], now_ns: int) -> None:
+    """Answer for the ranks that a decision not to run is not told to, or that say nothing.
+
+    The others say themselves that nothing was changed, as soon as they know.
+
+    Args:
+        silent: ranks that it is not run for because they said nothing in time.
+    """
+    for rank in record.open_ranks:
+        if rank in silent:
+            record.answer(rank, _dropped(record, "expired", now_ns))
+        elif rank not in record.sent:
+            record.answer(rank, _dropped(record, "refused", now_ns))
+
+
+def answer_gone(record: CommandRecord, rank: int, what: str, now_ns: int) -> bool:
+    """Answer for a rank that cannot do so any more; whether it had not.
+
+    Args:
+        what: has become of it, such as "has ended".
+    """
+    if record.agreement is None or rank not in record.open_ranks:
+        return False
+    if not record.agreement.run:
+        return record.answer(rank, _dropped(record, "refused", now_ns))
+    message = f"Rank {rank} {what}, and has not answered. It is not known whether the command ran."
+    receipt = Receipt("failed", message=message, dry_run=record.dry_run)
+    return record.answer(rank, RankAnswer("failed", now_ns, receipt, by_server=True))
+
+
+def _dropped(record: CommandRecord, state: CommandState, now_ns: int) -> RankAnswer:
+    reason = record.agreement.reason if record.agreement is not None else ""
+    message = f"{reason} Nothing was changed."
+    receipt = Receipt(state, message=message, dry_run=record.dry_run)
+    return RankAnswer(state, now_ns, receipt, by_server=True)
+
+
 def _verdict(record: CommandRecord, rank: int, now_ns: int) -> RankAnswer:
+    if record.agreement is not None and record.agreement.run is False:
+        return _dropped(record, "refused", now_ns)
     waited_s = (now_ns - record.created_ns) / 1e9
     answer = record.answers.get(rank)
     state: CommandState = "expired"

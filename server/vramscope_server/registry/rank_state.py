@@ -6,7 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from vramscope_protocol.columns import UNKNOWN
 from vramscope_server.registry.lives import LifeOffset, kinds, life_offset, lives_payload
+from vramscope_server.registry.step_pace import StepPace
+from vramscope_server.rows import Rows
 from vramscope_server.store.runs import StreamRecord
 
 State = Literal["live", "ended", "lost"]
@@ -22,6 +25,8 @@ class RankState:
         """The life that registered last for the first time."""
         self.open_streams: set[str] = set()
         self.status: dict[str, Any] | None = None
+        self.pace = StepPace()
+        """Of the newest life, since this server hears it."""
         self.process_gone = False
         self.last_seen_ns = 0
         self.shown_state: State | None = None
@@ -46,6 +51,7 @@ class RankState:
         if stream.stream_id > self.newest.stream_id:
             self.newest = stream
             self.status = None
+            self.pace = StepPace()
         self.seen(stream.last_seen_ns)
 
     def seen(self, now_ns: int) -> None:
@@ -63,6 +69,13 @@ class RankState:
             return False
         self._received_seq[uid] = seq
         return True
+
+    def take_rows(self, uid: str, rows: Rows, now_ns: int) -> None:
+        """Count new rows of one life."""
+        self.streams[uid].summary.take_rows(rows)
+        step = int(rows.step[-1])
+        if uid == self.newest.uid and step != UNKNOWN:
+            self.pace.take(step, int(rows.time_ns[-1]), now_ns)
 
     @property
     def lives(self) -> list[StreamRecord]:
@@ -149,6 +162,8 @@ class RankState:
             "software": info.software,
             "allow": info.allow,
             "commands": info.commands,
+            "user_commands": msgspec.to_builtins(info.user_commands),
+            "steps_from_start": info.steps_from_start,
             "stream": newest.uid,
             "restarts": ways.count("restart"),
             "reattaches": ways.count("attach"),

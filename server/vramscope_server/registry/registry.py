@@ -11,6 +11,7 @@ import msgspec
 from vramscope_protocol.messages import AgentStatus, Goodbye, Lost, RankInfo, RunInfo
 from vramscope_server.registry.lives import LifeOffset, step_offsets
 from vramscope_server.registry.rank_state import RankState, State
+from vramscope_server.registry.step_pace import RankPace
 from vramscope_server.rows import Rows
 from vramscope_server.store.runs import RunRecord, StreamRecord
 
@@ -106,6 +107,15 @@ class Registry:
         state = run.ranks.get(rank) if run else None
         return state.newest.info if state else None
 
+    def paces(self, run_id: str) -> dict[int, RankPace]:
+        """How far each rank is, of those that have told it."""
+        run = self._runs.get(run_id)
+        now_ns = self._clock_ns()
+        found = (
+            {number: rank.pace.pace(now_ns) for number, rank in run.ranks.items()} if run else {}
+        )
+        return {number: pace for number, pace in found.items() if pace is not None}
+
     def life_offset(self, uid: str) -> LifeOffset:
         """Which life of its rank a stream is, and what to add to its step numbers."""
         return self._streams[uid].life_offset(uid)
@@ -162,9 +172,10 @@ class Registry:
     def take_rows(self, uid: str, seq: int, rows: Rows) -> bool:
         """Count a batch; ``False`` if it was counted before."""
         rank = self._streams[uid]
-        if not rank.is_new(uid, seq, self._clock_ns()):
+        now_ns = self._clock_ns()
+        if not rank.is_new(uid, seq, now_ns):
             return False
-        rank.streams[uid].summary.take_rows(rows)
+        rank.take_rows(uid, rows, now_ns)
         return True
 
     def take_message(self, uid: str, seq: int) -> bool:

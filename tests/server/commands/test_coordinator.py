@@ -2,23 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.server_commands import (
-    OWNER,
-    FakeAudience,
-    FakeCarrier,
-    FakeRuns,
-    update,
-)
+from tests.support.command_world import World, play
+from tests.support.server_commands import OWNER, update
 from vramscope_protocol.errors import CONFLICT, INTERNAL, NOT_FOUND, RATE_LIMITED, VramscopeError
-from vramscope_protocol.messages import CommandUpdate
-from vramscope_server.commands.coordinator import Coordinator
-from vramscope_server.commands.record import CommandRecord
 from vramscope_server.commands.request import CommandRequest
 from vramscope_server.settings import Limits
 from vramscope_server.store import audit, command_log, events
@@ -26,67 +18,11 @@ from vramscope_server.store.database import StoreError
 from vramscope_server.store.store import Store
 
 
-class World:
-    """A coordinator with everything around it."""
-
-    def __init__(self, store: Store, limits: Limits, connected: tuple[int, ...] = (0, 1)) -> None:
-        self.store = store
-        self.runs = FakeRuns()
-        self.carrier = FakeCarrier(*connected)
-        self.audience = FakeAudience()
-        self.coordinator = Coordinator(store, self.runs, self.carrier, self.audience, limits)
-
-    async def submit(self, **request: Any) -> CommandRecord:
-        asked = CommandRequest(**({"name": "gc_collect", "ranks": [0]} | request))
-        return await self.coordinator.submit("train", asked, OWNER)
-
-    def answer(self, record_id: str, state: Any, rank: int = 0, **receipt: Any) -> None:
-        item = update(record_id, state, time_ns=time.time_ns(), **receipt)
-        self.coordinator.command_update("r1", rank, item)
-
-    async def until(self, probe: Callable[[], Any]) -> Any:
-        """Let the loop run until the probe is true."""
-        deadline_s = asyncio.get_running_loop().time() + 10
-        while not (result := probe()):
-            assert asyncio.get_running_loop().time() < deadline_s, f"last: {result!r}"
-            await asyncio.sleep(0.005)
-        return result
-
-    def store_receipt(self, item: CommandUpdate) -> None:
-        """Do what ingest does with the receipt of rank 0."""
-        self.store.write_now(lambda c: command_log.set_receipt(c, "r1", 0, item))
-
-    def stored(self, command_id: str) -> dict[str, Any]:
-        found = self.store.read_now(lambda c: command_log.get_command(c, command_id))
-        assert found is not None
-        return found
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
     yield opened
     opened.close()
-
-
-def play(
-    store: Store,
-    scenario: Callable[[World], Awaitable[None]],
-    limits: Limits | None = None,
-    connected: tuple[int, ...] = (0, 1),
-) -> World:
-    """Run a scenario in a started world; the world, stopped."""
-    world = World(store, limits or Limits(), connected)
-
-    async def main() -> None:
-        await world.coordinator.start()
-        try:
-            await scenario(world)
-        finally:
-            await world.coordinator.stop()
-
-    asyncio.run(main())
-    return world
 
 
 def test_a_command_is_stored_before_any_rank_hears_of_it(store: Store) -> None:

@@ -4,16 +4,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.server_commands import OWNER, VIEWER, S
+from tests.support.server_commands import OWNER, VIEWER, FakeRuns, S
 from vramscope_protocol.errors import BAD_REQUEST, FORBIDDEN, VramscopeError
+from vramscope_protocol.user_commands import UserCommand, UserParam
 from vramscope_server.commands.record import CommandRecord
 from vramscope_server.commands.request import CommandRequest, Issuer, make_record
 
 
-def make(issuer: Issuer = OWNER, ranks_of_run: list[int] | None = None, **request: Any) -> Any:
-    known = [0, 1, 2] if ranks_of_run is None else ranks_of_run
+def make(issuer: Issuer = OWNER, runs: FakeRuns | None = None, **request: Any) -> Any:
+    run = (runs or FakeRuns(3)).run("r1")
+    assert run is not None
     asked = CommandRequest(**({"name": "gc_collect"} | request))
-    return make_record(asked, "r1", known, issuer, 100 * S, 60.0)
+    return make_record(asked, run, lambda _rank: True, issuer, 100 * S, 60.0)
 
 
 def test_all_ranks_and_a_deadline_of_its_own() -> None:
@@ -47,7 +49,7 @@ def test_ids_are_made_when_none_is_given() -> None:
         ({"id": ""}, "id: expected 1 to 64"),
         ({"ranks": [0, 7]}, "some of the ranks 0, 1, 2, got 7"),
         ({"ranks": []}, "got none"),
-        ({"ranks_of_run": []}, "no rank yet"),
+        ({"runs": FakeRuns(0)}, "no rank yet"),
     ],
 )
 def test_what_was_expected_is_said(request_: dict[str, Any], message: str) -> None:
@@ -61,3 +63,58 @@ def test_each_command_has_its_right() -> None:
     with pytest.raises(VramscopeError, match="'control'") as refused:
         make(VIEWER, name="empty_cache")
     assert refused.value.code == FORBIDDEN
+
+
+def test_several_ranks_agree_on_a_step_for_what_needs_it() -> None:
+    record: CommandRecord = make(name="set_batch_size", params={"batch_size": 8})
+    assert record.agreement is not None
+    assert make(name="empty_cache", ranks=[1]).agreement is None
+    runs = FakeRuns(2)
+    runs.from_start[1] = False
+    record = make(name="empty_cache", runs=runs)
+    assert record.agreement is None
+    assert record.note.startswith("Each rank runs it at the end of its own next step")
+    with pytest.raises(VramscopeError, match="expected 'all', because stop"):
+        make(name="stop", ranks=[0, 1])
+
+
+SET_LR = UserCommand(
+    "user.set_lr",
+    right="control",
+    same_step=True,
+    params=[UserParam("lr", "float", least=0.0), UserParam("warm", "bool", default=False)],
+)
+SHOW = UserCommand("user.show", right="view")
+
+
+def job_with_commands() -> FakeRuns:
+    runs = FakeRuns(2)
+    runs.declared = {0: [SET_LR, SHOW], 1: [SET_LR, SHOW]}
+    return runs
+
+
+def test_a_command_of_the_job_has_its_own_values_right_and_step() -> None:
+    runs = job_with_commands()
+    record: CommandRecord = make(name="user.set_lr", runs=runs, params={"lr": 1})
+    assert record.params == {"lr": 1.0, "warm": False}
+    assert record.agreement is not None
+    assert make(VIEWER, name="user.show", runs=runs).agreement is None
+    with pytest.raises(VramscopeError) as refused:
+        make(VIEWER, name="user.set_lr", runs=runs, params={"lr": 1})
+    assert refused.value.code == FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"name": "user.nope"}, "no command named 'user.nope' on ranks 0 and 1"),
+        ({"name": "user.set_lr"}, "lr: expected a value, got 'none'"),
+        ({"name": "user.set_lr", "params": {"lr": -1}}, "lr: expected at least 0"),
+        ({"name": "user.set_lr", "params": {"lr": 1, "x": 1}}, "got 'x'"),
+        ({"name": "user.show", "dry_run": True}, "user.show has no dry run"),
+    ],
+)
+def test_values_of_a_command_of_the_job_are_checked(request_: dict[str, Any], message: str) -> None:
+    with pytest.raises(VramscopeError, match=message) as refused:
+        make(runs=job_with_commands(), **request_)
+    assert refused.value.code == BAD_REQUEST

@@ -3,6 +3,7 @@ from __future__ import annotations
 from tests.support.fake_streams import stream_record
 from tests.support.streams import made_columns, made_rows
 from vramscope_protocol.messages import Lost
+from vramscope_protocol.user_commands import UserCommand, UserParam
 from vramscope_server.registry.rank_state import RankState
 
 
@@ -70,3 +71,25 @@ def test_a_rank_without_devices() -> None:
     assert payload["device_total_bytes"] is None
     record.summary.total_bytes = 8
     assert RankState(0, record).device_total_bytes == 8
+
+
+def test_what_the_job_declares_and_how_it_counts_is_shown() -> None:
+    record = stream_record()
+    assert RankState(0, record).payload("live")["user_commands"] == []
+    record.info.user_commands = [UserCommand("user.set_lr", params=[UserParam("lr", "float")])]
+    record.info.steps_from_start = True
+    payload = RankState(0, record).payload("live")
+    assert payload["user_commands"][0]["params"][0]["name"] == "lr"
+    assert payload["steps_from_start"] is True
+
+
+def test_the_pace_is_that_of_the_newest_life() -> None:
+    rank = RankState(0, stream_record("a", 1))
+    rows = made_rows(made_columns(30))
+    rank.take_rows("a", rows, 50)
+    pace = rank.pace.pace(50)
+    assert pace is not None
+    assert pace.step == 9
+    rank.add(stream_record("b", 2))
+    rank.take_rows("a", rows, 60)  # the old life delivers what it has left
+    assert rank.pace.pace(60) is None

@@ -220,3 +220,14 @@ def test_only_runs_that_are_not_live_leave_memory() -> None:
     bench.register(stream_record("s3", 3, run_id="run-3"), RunInfo("run-3", "n"))
     assert len(bench.registry.runs()) == 3  # all of them live: none may go
     assert bench.registry.take_message("s3", 1)
+
+
+def test_how_far_each_rank_is(bench: Bench) -> None:
+    bench.register(stream_record("a", 1, rank=0))
+    bench.register(stream_record("b", 2, rank=1))
+    bench.registry.take_rows("b", 1, made_rows(made_columns(30)))
+    bench.now_ns += SECOND_NS
+    paces = bench.registry.paces("run-a")
+    assert list(paces) == [1], "rank 0 has told nothing yet"
+    assert (paces[1].step, paces[1].age_s) == (9, 1.0)
+    assert bench.registry.paces("unknown") == {}
