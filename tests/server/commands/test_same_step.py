@@ -1,4 +1,4 @@
-"""Four ranks as the server sees them, and every way in which one of them can be different."""
+"""Four ranks as the server sees them, and every way in which one can be different."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, update
 
 from tests.support.command_world import World, play
+from tests.support.same_step_scenes import (
+    RANKS,
+    SOON,
+    asked,
+    begin,
+    decided,
+    dropped,
+    messages,
+    shown,
+    states,
+)
 from vramscope_protocol.messages import Decision
-from vramscope_server.commands import same_step as same_step_module
-from vramscope_server.commands.record import CommandRecord
-from vramscope_server.settings import Limits
-from vramscope_server.store import audit, tables
-from vramscope_server.store.database import StoreError
+from vramscope_server.store import audit
 from vramscope_server.store.store import Store
-
-RANKS = (0, 1, 2, 3)
-SOON = Limits(command_prepare_s=0.2, command_grace_s=0.1, command_restart_s=0.1)
 
 
 @pytest.fixture
@@ -28,47 +31,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
     yield opened
     opened.close()
-
-
-def shown(world: World) -> dict[str, Any]:
-    """The command as browsers were told last."""
-    return world.audience.commands[-1]
-
-
-def states(world: World) -> dict[str, str]:
-    return {rank: receipt["state"] for rank, receipt in shown(world)["receipts"].items()}
-
-
-def messages(world: World) -> set[str]:
-    return {receipt["message"] for receipt in shown(world)["receipts"].values()}
-
-
-async def asked(world: World, attempt: int = 1, ranks: int = 4) -> int:
-    """Wait until all ranks are asked for the so many-th time; the step."""
-    await world.until(lambda: len(world.carrier.sent) >= attempt * ranks)
-    (step,) = {command.at_step for _rank, command in world.carrier.sent[-ranks:]}
-    assert step is not None
-    return step
-
-
-async def decided(world: World, count: int = 4) -> Decision:
-    """Wait for so many decisions; the last one."""
-    await world.until(lambda: len(world.carrier.decisions) >= count)
-    return world.carrier.decisions[-1][1]
-
-
-async def begin(world: World, **request: Any) -> tuple[CommandRecord, int]:
-    """Post one for all ranks, and wait until they are asked; the step."""
-    values: dict[str, Any] = {"id": "c1", "name": "empty_cache", "ranks": "all"}
-    record = await world.submit(**(values | request))
-    return record, await asked(world)
-
-
-def dropped(world: World, decision: Decision) -> None:
-    """Do what ranks do that are told so."""
-    for rank, _decision in world.carrier.decisions[-4:]:
-        text = f"{decision.reason} Nothing was changed."
-        world.answer(decision.id, "refused", rank, message=text)
 
 
 def test_all_ranks_get_ready_and_run_at_one_step(store: Store) -> None:
@@ -407,156 +369,3 @@ def test_the_same_id_posted_again_asks_nobody_again(store: Store) -> None:
     world = play(store, scenario, connected=RANKS)
     assert len(store.read_now(audit.list_audit)) == 1
     assert len(world.audience.events) == 1
-
-
-def test_a_store_that_is_away_for_a_moment_does_not_lose_the_decision(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(same_step_module, "_RETRY_S", 0.01)
-
-    async def scenario(world: World) -> None:
-        _record, step = await begin(world)
-        original, failures = store.write, [3]
-
-        async def flaky(function: Any) -> Any:
-            if failures[0] > 0:
-                failures[0] -= 1
-                raise StoreError("disk full")
-            return await original(function)
-
-        monkeypatch.setattr(store, "write", flaky)
-        for rank in RANKS:
-            world.prepared("c1", rank, step)
-        assert (await decided(world)).run
-        assert failures == [0]
-
-    play(store, scenario, connected=RANKS)
-
-
-def test_what_cannot_be_stored_in_time_is_dropped(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(same_step_module, "_RETRY_S", 0.01)
-
-    async def scenario(world: World) -> None:
-        _record, step = await begin(world)
-        original, is_away = store.write, True
-
-        async def away(function: Any) -> Any:
-            if is_away:
-                raise StoreError("disk full")
-            return await original(function)
-
-        monkeypatch.setattr(store, "write", away)
-        for rank in RANKS:
-            world.prepared("c1", rank, step)
-        await asyncio.sleep(0.3)
-        assert world.carrier.decisions == []
-        is_away = False
-        decision = await decided(world)
-        assert (decision.run, decision.reason) == (
-            False,
-            "It could not be stored in time that it is to be run.",
-        )
-
-    play(store, scenario, SOON, connected=RANKS)
-
-
-def test_a_server_that_is_stopped_lets_no_rank_wait(store: Store) -> None:
-    async def scenario(world: World) -> None:
-        _record, step = await begin(world)
-        world.prepared("c1", 0, step)
-        await world.submit(id="c2", name="empty_cache", ranks="all")  # nobody was asked
-
-    world = play(store, scenario, connected=RANKS)
-    reason = "The server was stopped before it was decided."
-    step = world.carrier.decisions[0][1].at_step
-    assert world.carrier.decisions == [
-        (rank, Decision("c1", step, run=False, reason=reason)) for rank in RANKS
-    ]
-    assert world.stored("c1")["agreement"]["decision"] == "drop"
-    # The other one is asked for by the next server.
-    after = play(store, asked_of_next_server, connected=RANKS)
-    assert {command.id for _rank, command in after.carrier.sent} == {"c2"}
-
-
-async def asked_of_next_server(world: World) -> None:
-    await asked(world)
-
-
-def kill(store: Store, *, at: str) -> int:
-    """Let a server die with everything it had in memory; the step that it had asked for."""
-    steps: list[int] = []
-
-    async def main() -> None:
-        world = World(store, Limits(), RANKS)
-        await world.coordinator.start()
-        _record, step = await begin(world)
-        steps.append(step)
-        if at == "stored":
-            world.carrier.connected.clear()  # the decision reaches nobody
-        for rank in RANKS if at == "stored" else (0, 1, 2):
-            world.prepared("c1", rank, step)
-        if at == "stored":
-            await world.until(lambda: world.stored("c1")["agreement"]["decision"])
-        # No stop(): the loop ends under it.
-
-    asyncio.run(main())
-    return steps[0]
-
-
-def test_a_server_killed_before_the_decision_drops_it_when_it_is_back(store: Store) -> None:
-    step = kill(store, at="prepared")
-
-    async def scenario(world: World) -> None:
-        await world.until(lambda: world.stored("c1")["agreement"]["decision"])
-        assert world.carrier.sent == []
-        for rank in RANKS:
-            world.carrier.connected.add(rank)
-            world.coordinator.rank_connected("r1", rank)
-        reason = "The server was started again before it was decided."
-        drop = Decision("c1", step, run=False, reason=reason)
-        assert world.carrier.decisions == [(rank, drop) for rank in RANKS]
-        world.prepared("c1", 3, step)  # sent again with what it had not delivered
-        dropped(world, drop)
-        assert shown(world)["state"] == "refused"
-
-    world = play(store, scenario, connected=(), ranks=4)
-    assert len(world.audience.events) == 1
-
-
-def test_a_server_killed_after_the_decision_sends_it_on_when_it_is_back(store: Store) -> None:
-    step = kill(store, at="stored")
-
-    async def scenario(world: World) -> None:
-        # Asked for meanwhile: it has to wait for the one that is under way.
-        await world.submit(id="c2", name="empty_cache", ranks="all")
-        for rank in RANKS:
-            world.carrier.connected.add(rank)
-            world.coordinator.rank_connected("r1", rank)
-        run = Decision("c1", step, run=True)
-        assert world.carrier.decisions == [(rank, run) for rank in RANKS]
-        for rank in RANKS:
-            world.answer("c1", "done", rank)
-        await asked(world)
-        assert {command.id for _rank, command in world.carrier.sent} == {"c2"}
-
-    world = play(store, scenario, connected=(), ranks=4)
-    assert world.stored("c1")["state"] == "done"
-
-
-def test_ranks_that_stay_away_after_a_restart_are_given_up(store: Store) -> None:
-    kill(store, at="stored")
-
-    async def scenario(world: World) -> None:
-        await world.until(lambda: world.audience.commands)
-        assert set(states(world).values()) == {"expired"}
-        assert "not known whether" in next(iter(messages(world)))
-
-    limits = Limits(command_restart_s=0.05, command_grace_s=0.05, command_run_s=0.05)
-    store.write_now(_due_now)
-    play(store, scenario, limits, connected=(), ranks=4)
-
-
-def _due_now(connection: Connection) -> None:
-    connection.execute(update(tables.commands).values(deadline_ns=1, decided_ns=1))

@@ -1,0 +1,190 @@
+"""The server between asking and deciding: its store is away, it is stopped, it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, update
+
+from tests.support.command_world import World, play
+from tests.support.same_step_scenes import (
+    RANKS,
+    SOON,
+    asked,
+    begin,
+    decided,
+    dropped,
+    messages,
+    shown,
+    states,
+)
+from vramscope_protocol.messages import Decision
+from vramscope_server.commands import same_step as same_step_module
+from vramscope_server.settings import Limits
+from vramscope_server.store import tables
+from vramscope_server.store.database import StoreError
+from vramscope_server.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
+    yield opened
+    opened.close()
+
+
+def test_a_store_that_is_away_for_a_moment_does_not_lose_the_decision(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(same_step_module, "_RETRY_S", 0.01)
+
+    async def scenario(world: World) -> None:
+        _record, step = await begin(world)
+        original, failures = store.write, [3]
+
+        async def flaky(function: Any) -> Any:
+            if failures[0] > 0:
+                failures[0] -= 1
+                raise StoreError("disk full")
+            return await original(function)
+
+        monkeypatch.setattr(store, "write", flaky)
+        for rank in RANKS:
+            world.prepared("c1", rank, step)
+        assert (await decided(world)).run
+        assert failures == [0]
+
+    play(store, scenario, connected=RANKS)
+
+
+def test_what_cannot_be_stored_in_time_is_dropped(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(same_step_module, "_RETRY_S", 0.01)
+
+    async def scenario(world: World) -> None:
+        _record, step = await begin(world)
+        original, is_away = store.write, True
+
+        async def away(function: Any) -> Any:
+            if is_away:
+                raise StoreError("disk full")
+            return await original(function)
+
+        monkeypatch.setattr(store, "write", away)
+        for rank in RANKS:
+            world.prepared("c1", rank, step)
+        await asyncio.sleep(0.3)
+        assert world.carrier.decisions == []
+        is_away = False
+        decision = await decided(world)
+        assert (decision.run, decision.reason) == (
+            False,
+            "It could not be stored in time that it is to be run.",
+        )
+
+    play(store, scenario, SOON, connected=RANKS)
+
+
+def test_a_server_that_is_stopped_lets_no_rank_wait(store: Store) -> None:
+    async def scenario(world: World) -> None:
+        _record, step = await begin(world)
+        world.prepared("c1", 0, step)
+        await world.submit(id="c2", name="empty_cache", ranks="all")  # nobody was asked
+
+    world = play(store, scenario, connected=RANKS)
+    reason = "The server was stopped before it was decided."
+    step = world.carrier.decisions[0][1].at_step
+    assert world.carrier.decisions == [
+        (rank, Decision("c1", step, run=False, reason=reason)) for rank in RANKS
+    ]
+    assert world.stored("c1")["agreement"]["decision"] == "drop"
+    # The other one is asked for by the next server.
+    after = play(store, asked_of_next_server, connected=RANKS)
+    assert {command.id for _rank, command in after.carrier.sent} == {"c2"}
+
+
+async def asked_of_next_server(world: World) -> None:
+    await asked(world)
+
+
+def kill(store: Store, *, at: str) -> int:
+    """Let a server die with everything it had in memory; the step that it had asked for."""
+    steps: list[int] = []
+
+    async def main() -> None:
+        world = World(store, Limits(), RANKS)
+        await world.coordinator.start()
+        _record, step = await begin(world)
+        steps.append(step)
+        if at == "stored":
+            world.carrier.connected.clear()  # the decision reaches nobody
+        for rank in RANKS if at == "stored" else (0, 1, 2):
+            world.prepared("c1", rank, step)
+        if at == "stored":
+            await world.until(lambda: world.stored("c1")["agreement"]["decision"])
+        # No stop(): the loop ends under it.
+
+    asyncio.run(main())
+    return steps[0]
+
+
+def test_a_server_killed_before_the_decision_drops_it_when_it_is_back(store: Store) -> None:
+    step = kill(store, at="prepared")
+
+    async def scenario(world: World) -> None:
+        await world.until(lambda: world.stored("c1")["agreement"]["decision"])
+        assert world.carrier.sent == []
+        for rank in RANKS:
+            world.carrier.connected.add(rank)
+            world.coordinator.rank_connected("r1", rank)
+        reason = "The server was started again before it was decided."
+        drop = Decision("c1", step, run=False, reason=reason)
+        assert world.carrier.decisions == [(rank, drop) for rank in RANKS]
+        world.prepared("c1", 3, step)  # sent again with what it had not delivered
+        dropped(world, drop)
+        assert shown(world)["state"] == "refused"
+
+    world = play(store, scenario, connected=(), ranks=4)
+    assert len(world.audience.events) == 1
+
+
+def test_a_server_killed_after_the_decision_sends_it_on_when_it_is_back(store: Store) -> None:
+    step = kill(store, at="stored")
+
+    async def scenario(world: World) -> None:
+        # Asked for meanwhile: it has to wait for the one that is under way.
+        await world.submit(id="c2", name="empty_cache", ranks="all")
+        for rank in RANKS:
+            world.carrier.connected.add(rank)
+            world.coordinator.rank_connected("r1", rank)
+        run = Decision("c1", step, run=True)
+        assert world.carrier.decisions == [(rank, run) for rank in RANKS]
+        for rank in RANKS:
+            world.answer("c1", "done", rank)
+        await asked(world)
+        assert {command.id for _rank, command in world.carrier.sent} == {"c2"}
+
+    world = play(store, scenario, connected=(), ranks=4)
+    assert world.stored("c1")["state"] == "done"
+
+
+def test_ranks_that_stay_away_after_a_restart_are_given_up(store: Store) -> None:
+    kill(store, at="stored")
+
+    async def scenario(world: World) -> None:
+        await world.until(lambda: world.audience.commands)
+        assert set(states(world).values()) == {"expired"}
+        assert "not known whether" in next(iter(messages(world)))
+
+    limits = Limits(command_restart_s=0.05, command_grace_s=0.05, command_run_s=0.05)
+    store.write_now(_due_now)
+    play(store, scenario, limits, connected=(), ranks=4)
+
+
+def _due_now(connection: Connection) -> None:
+    connection.execute(update(tables.commands).values(deadline_ns=1, decided_ns=1))
