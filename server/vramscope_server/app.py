@@ -14,6 +14,7 @@ from vramscope_analysis.diagnosis.diagnose import JUDGES
 from vramscope_server.activity import Activity, ActivityMonitor
 from vramscope_server.api import (
     audit,
+    batch,
     commands,
     events,
     findings,
@@ -32,6 +33,9 @@ from vramscope_server.api import (
 )
 from vramscope_server.auth.authenticator import Authenticator
 from vramscope_server.auth.gate import Gate
+from vramscope_server.batch.batch_advisor import BatchAdvisor
+from vramscope_server.batch.probes import Probes
+from vramscope_server.batch.window_replays import WindowReplays
 from vramscope_server.commands.coordinator import Coordinator
 from vramscope_server.context import Context
 from vramscope_server.error_response import install_error_handlers
@@ -69,7 +73,7 @@ from vramscope_server.version import server_software, server_version
 _ROUTES = (
     *(runs, series, steps, events, findings, commands, map, moments, ooms, snapshots),
     waterfall,
-    *(frames, session, audit, machine),
+    *(frames, session, audit, machine, batch),
 )
 
 
@@ -97,6 +101,7 @@ class Application:
         await self.context.judge_loop.start()
         await self.context.snapshots.start()
         await self.context.ooms.start()
+        await self.context.probes.start()
         self.context.ready = True
 
     async def stop(self) -> None:
@@ -118,6 +123,8 @@ class Application:
         context.maps.close()
         context.recordings.close()
         await context.training_jobs.stop()
+        await context.probes.stop()
+        await context.batch_advisor.stop()
         await context.coordinator.stop()
         await context.ooms.stop()
         await context.judge_loop.stop()
@@ -219,6 +226,7 @@ def create_app(settings: Settings) -> Application:
         MapLooks(maps),
         interval_s=limits.judge_interval_s,
     )
+    batch_advisor = BatchAdvisor(store, registry, WindowReplays(files.open_now))
     live = LiveEndpoint(hub, registry, authenticator, limits, maps)
     return Application(
         Context(
@@ -239,5 +247,7 @@ def create_app(settings: Settings) -> Application:
             reports,
             Recordings(files.open_now),
             maps,
+            batch_advisor,
+            Probes(store, registry, batch_advisor, coordinator),
         )
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from starlette.requests import HTTPConnection
 
 from vramscope_server.auth.authenticator import Authenticator
+from vramscope_server.batch.batch_advisor import BatchAdvisor
+from vramscope_server.batch.probes import Probes
 from vramscope_server.commands.coordinator import Coordinator
 from vramscope_server.findings.board import FindingsBoard
 from vramscope_server.findings.evidence import GatheredEvidence
@@ -46,6 +48,8 @@ class Context:
     ooms: OomReports
     recordings: Recordings
     maps: Maps
+    batch_advisor: BatchAdvisor
+    probes: Probes
     port: int = field(default=0)
     """Port that was really bound; 0 until the server listens."""
     ready: bool = False

@@ -40,7 +40,7 @@ async def post_command(
         deadline_s=body.deadline_s,
         id=body.id,
     )
-    issuer = Issuer(caller, _origin(request), client_address(request))
+    issuer = Issuer(caller, origin_of(request), client_address(request))
     record = await server.coordinator.submit(run, asked, issuer)
     return json_response(record.as_dict(), 202)
 
@@ -60,7 +60,7 @@ async def get_command(run: str, command_id: str, server: Server, _caller: Viewer
     return json_response(await server.coordinator.find(run, command_id))
 
 
-def _origin(request: Request) -> Origin:
+def origin_of(request: Request) -> Origin:
     """By which way a command was asked for; what only a page can have wins over what is claimed."""
     if "authorization" not in request.headers:
         return "browser"
