@@ -23,6 +23,7 @@ from vramscope_protocol.messages import (
     BatchKind,
     Command,
     CommandUpdate,
+    Decision,
     DeviceInfo,
     Event,
     Field,
@@ -98,6 +99,7 @@ class ScriptedAgent:
         token: secret with the scope agent.
         rank: of ``world_size``.
         run_id, run: identity and name of the run.
+        about: what else it says of its rank; see :class:`RankInfo`.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class ScriptedAgent:
         run: str = "train",
         pid: int = 4242,
         host: str = "elsewhere",
+        **about: Any,
     ) -> None:
         device = DeviceInfo(0, "Fake GPU", f"GPU-{rank}", 8 * GIB)
         self.stream = uuid.uuid4().hex
@@ -124,11 +127,13 @@ class ScriptedAgent:
             [device],
             {"vramscope": "test"},
             commands=list(COMMANDS),
+            **about,
         )
         self.token = token
         self.seq = 0
         self.acked = 0
         self.commands: list[Command] = []
+        self.decisions: list[Decision] = []
         self._rows: dict[str, int] = {"sample": 0, "step": 0}
         self._last_ns = 0
         self._open_wire = open_wire
@@ -186,6 +191,8 @@ class ScriptedAgent:
             self.acked = message.seq
         elif isinstance(message, Command):
             self.commands.append(message)
+        elif isinstance(message, Decision):
+            self.decisions.append(message)
         return message
 
     def wait_acked(self, seq: int | None = None) -> None:
@@ -199,6 +206,12 @@ class ScriptedAgent:
         while not self.commands:
             self.receive()
         return self.commands.pop(0)
+
+    def wait_decision(self) -> Decision:
+        """The next decision that was not waited for before."""
+        while not self.decisions:
+            self.receive()
+        return self.decisions.pop(0)
 
     def samples(self, count: int = 1, *, step: int = 0, **columns: list[Any]) -> None:
         """Send rows of samples: constant counters, or the columns given."""
@@ -252,6 +265,12 @@ class ScriptedAgent:
         is_final = state not in {"queued", "prepared", "running"}
         body = Receipt(state, dry_run=command.dry_run, **receipt) if is_final else None
         self._send(CommandUpdate(self._next_seq(), command.id, state, time.time_ns(), body))
+
+    def prepared(self, command: Command) -> None:
+        """Say that the rank is ready for the step of a command."""
+        update = CommandUpdate(self._next_seq(), command.id, "prepared", time.time_ns())
+        update.at_step = command.at_step
+        self._send(update)
 
     def map_frame(self, frame: MapFrame) -> None:
         """Send a frame of the memory map."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.support.scripted_agent import GIB, ScriptedAgent
 from tests.support.server_app import OWNER, ServerApp
+from vramscope_protocol.user_commands import UserCommand, UserParam
 
 PATH = "/api/v1/runs/train/commands"
 WRONG: list[tuple[dict[str, Any], int, str]] = [
@@ -208,3 +209,79 @@ def test_a_restarted_agent_of_the_same_rank_takes_over(server: ServerApp) -> Non
         second.update(second.wait_command(), "done", result={"a": 1})
         assert command(server, posted["id"], "done")["receipts"]["0"]["result"] == {"a": 1}
         assert time.monotonic() - start < 5
+
+
+def test_two_ranks_agree_on_a_step(server: ServerApp) -> None:
+    ranks = [server.agent(rank=rank, world_size=2, steps_from_start=True) for rank in (0, 1)]
+    with ranks[0] as first, ranks[1] as second:
+        for agent in ranks:
+            agent.steps(40, step=1)
+            agent.wait_acked()
+        body = {"name": "empty_cache", "ranks": "all", "id": "mine"}
+        posted = server.post(PATH, body).json()
+        assert (posted["state"], posted["note"], posted["agreement"]["decision"]) == (
+            "queued", "", None,
+        )  # fmt: skip
+        asked = [agent.wait_command() for agent in ranks]
+        assert asked[0].at_step == asked[1].at_step
+        assert (asked[0].at_step or 0) > 40
+        first.prepared(asked[0])
+        shown = command(server, "mine", "prepared")
+        assert (shown["agreement"]["prepared"], len(shown["ranks"])) == (1, 2)
+        # The other one is cut off, comes back, and is asked again.
+        second.reconnect()
+        asked[1] = second.wait_command()
+        assert server.post(PATH, body).json()["state"] == "prepared"
+        second.prepared(asked[1])
+        for agent in ranks:
+            decision = agent.wait_decision()
+            assert (decision.id, decision.at_step, decision.run) == ("mine", asked[0].at_step, True)
+            agent.update(asked[0], "done", step=asked[0].at_step)
+        done = command(server, "mine", "done")
+        assert {receipt["step"] for receipt in done["receipts"].values()} == {asked[0].at_step}
+
+
+def test_what_is_for_the_whole_run_needs_every_rank(server: ServerApp) -> None:
+    ranks = [server.agent(rank=rank, world_size=3, steps_from_start=True) for rank in (0, 1)]
+    with ranks[0], ranks[1]:
+        part = server.post(PATH, {"name": "pause", "ranks": [0]})
+        assert part.status_code == 400
+        assert "expected 'all', because pause is for a run" in part.json()["error"]["message"]
+        missing = server.post(PATH, {"name": "pause"})
+        assert (missing.status_code, missing.json()["error"]["code"]) == (409, "conflict")
+        assert "expected 3, got 2" in missing.json()["error"]["message"]
+    assert [row["result"] for row in server.get("/api/v1/audit")["audit"]] == []
+
+
+def test_ranks_that_count_their_own_steps_run_what_is_harmless_and_say_so(
+    server: ServerApp,
+) -> None:
+    ranks = [server.agent(rank=rank, world_size=2) for rank in (0, 1)]
+    with ranks[0], ranks[1]:
+        posted = server.post(PATH, {"name": "empty_cache"}).json()
+        assert posted["agreement"] is None
+        assert posted["note"].startswith("Each rank runs it at the end of its own next step")
+        assert [agent.wait_command().at_step for agent in ranks] == [None, None]
+        refused = server.post(PATH, {"name": "stop"})
+        assert refused.status_code == 409
+        assert "not counted from the begin of training" in refused.json()["error"]["message"]
+
+
+def test_a_command_of_the_job_is_shown_checked_and_sent(server: ServerApp) -> None:
+    declared = [UserCommand("user.set_lr", params=[UserParam("lr", "float", least=0.0)])]
+    with server.agent(user_commands=declared) as agent:
+        (rank,) = server.get("/api/v1/runs/train")["ranks"]
+        assert [each["name"] for each in rank["user_commands"]] == ["user.set_lr"]
+        wrong = server.post(PATH, {"name": "user.set_lr", "params": {"lr": -1}})
+        assert wrong.status_code == 400
+        assert "lr: expected at least 0" in wrong.json()["error"]["message"]
+        server.post(PATH, {"name": "user.set_lr", "params": {"lr": 1}, "id": "mine"})
+        received = agent.wait_command()
+        assert (received.name, received.params) == ("user.set_lr", {"lr": 1.0})
+        agent.update(received, "done", result=1.0)
+        assert command(server, "mine", "done")["receipts"]["0"]["result"] == 1.0
+        viewer = server.make_token("view")
+        assert (
+            server.post(PATH, {"name": "user.set_lr", "params": {"lr": 1}}, viewer).status_code
+            == 403
+        )

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.server_commands import VIEWER, S, answer, make_command
 from vramscope_server.commands import ledger as ledger_module
+from vramscope_server.commands.agreement import Agreement
 from vramscope_server.commands.ledger import Ledger
 from vramscope_server.commands.request import CommandRequest
 from vramscope_server.store import audit, command_log, events
@@ -118,3 +119,18 @@ def test_stopping_does_not_wait_for_a_dead_database(
         await asyncio.wait_for(ledger.stop(), 30)
 
     asyncio.run(scenario())
+
+
+def test_a_decision_is_written_at_once_and_stays(store: Store) -> None:
+    async def scenario() -> list[Agreement]:
+        ledger = Ledger(store)
+        await ledger.accept(make_command(agreement=Agreement()), "")
+        await ledger.note_step("c1", 40)
+        undecided = store.read_now(lambda c: command_log.get_command(c, "c1"))
+        assert undecided is not None
+        assert undecided["agreement"]["at_step"] == 40
+        wanted = [Agreement(40, False, "Rank 1 refused.", 5), Agreement(40, True, "", 6)]
+        return [await ledger.decide("c1", agreement) for agreement in wanted]
+
+    first, second = asyncio.run(scenario())
+    assert first == second == Agreement(40, False, "Rank 1 refused.", 5)

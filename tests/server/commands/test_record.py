@@ -79,6 +79,15 @@ def test_how_many_ranks_are_prepared_is_shown() -> None:
     }
 
 
+def test_whose_own_last_word_is_still_to_come() -> None:
+    record = make_command([0, 1, 2])
+    guess = answer("refused")
+    guess.by_server = True
+    record.answer(0, guess)
+    record.answer(1, answer("done"))
+    assert [record.awaits_word_of(rank) for rank in (0, 1, 2, 7)] == [True, False, True, False]
+
+
 def test_a_record_survives_the_way_through_the_store() -> None:
     record = make_command([0, 1], params={"x": 1}, dry_run=True, note="Each for itself.")
     record.agreement = Agreement(9, False, "Rank 1 refused.", 5)
