@@ -8,17 +8,30 @@ Importing this is quick and needs neither torch nor a GPU. Nothing here raises i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from vramscope import current as _current
 from vramscope._version import __version__
+from vramscope.stopped import Stopped
 
 if TYPE_CHECKING:
     from vramscope.phases.phase import Phase
     from vramscope.session import Session
 
-__all__ = ["__version__", "attach", "detach", "log", "phase", "step"]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+__all__ = [
+    "Stopped",
+    "__version__",
+    "attach",
+    "command",
+    "detach",
+    "log",
+    "phase",
+    "should_stop",
+    "step",
+]
 
 
 def attach(
@@ -128,6 +141,67 @@ def phase(name: str) -> Phase:
     from vramscope.phases.phase import Phase
 
     return Phase(name)
+
+
+@overload
+def command(function: _Function, /) -> _Function: ...
+
+
+@overload
+def command(
+    name: str | None = None,
+    /,
+    *,
+    right: Literal["view", "control"] = "control",
+    place: Literal["step boundary", "agent thread"] = "step boundary",
+    same_step: bool = False,
+) -> Callable[[_Function], _Function]: ...
+
+
+def command(
+    given: Any = None,
+    /,
+    *,
+    right: str = "control",
+    place: str = "step boundary",
+    same_step: bool = False,
+) -> Any:
+    """Let a function of the job be a command on the page, called ``user.`` and its name.
+
+        @vramscope.command
+        def save(tag: str = "now", keep: Annotated[int, (1, 9)] = 3) -> str:
+            "Save a checkpoint."
+
+    Its parameters are ``int``, ``float``, ``str``, ``bool`` or a ``Literal`` of texts, and become a
+    form. What it returns, or raises, is in the receipt. The function itself stays as it is.
+
+    Args:
+        given: the function, or another name for it.
+        right: who may ask for it: whoever may ``"view"``, or ``"control"``.
+        place: on the training thread at a ``"step boundary"``, or at once on the ``"agent
+            thread"``, which must touch neither the device nor what trains.
+        same_step: at the end of the same step on all ranks, or on none.
+    """
+
+    name = None if callable(given) else given
+
+    def decorate(function: Any) -> Any:
+        from vramscope.commands.user import declare
+
+        declare(function, name, right=right, place=place, same_step=same_step)
+        return function
+
+    return decorate(given) if callable(given) else decorate
+
+
+def should_stop() -> bool:
+    """Whether a person has told training to end: ``if vramscope.should_stop(): break``.
+
+    It changes at the end of a step, of the same one on all ranks. A loop that never asks is ended
+    by :class:`vramscope.Stopped`, which is like Ctrl-C.
+    """
+    session = _current.session()
+    return session is not None and session.should_stop()
 
 
 def log(**values: object) -> None:

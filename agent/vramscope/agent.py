@@ -9,12 +9,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from vramscope.commands.stop import Stop
+from vramscope.commands.user import DECLARED
 from vramscope.config import Config
 from vramscope.delivery import Delivery
 from vramscope.guard import guarded
@@ -30,7 +31,7 @@ from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope.outbox.losses import SNAPSHOT_LOST
 from vramscope.outbox.spool import remove_stale_spools
 from vramscope.phases.stretches import Source
-from vramscope.registration import registration
+from vramscope.registration import Facts, registration
 from vramscope.sampling.clock import Clock
 from vramscope.transport.snapshot_lane import Shipment, SnapshotLane
 from vramscope.transport.transport import Target
@@ -52,12 +53,6 @@ _SAMPLER_SHARE: Final = 0.3
 _RENEW_INTERVAL_S: Final = 5.0
 _SUPERSEDED: Final = "its own processes are the ranks of this run"
 _NOTEBOOK_EXTENSION: Final = "vramscope.notebook.extension"
-
-
-class _Facts(NamedTuple):
-    devices: list[DeviceInfo]
-    software: dict[str, str]
-    steps_from_start: bool
 
 
 class Agent:
@@ -95,7 +90,7 @@ class Agent:
         self._cancelled = threading.Event()
         self._welcome = threading.Event()
         self._server: Target | None = None
-        self._told: _Facts | None = None
+        self._told: Facts | None = None
         self._renew_after_s = 0.0
         self._targets = TargetFinder(config, self.notices, self._cancelled)
         self.snapshots = SnapshotLane(self._snapshot_over)
@@ -307,12 +302,14 @@ class Agent:
             claim_seat(parent_pid() or os.getppid())
             self._has_claimed_seat = True
 
-    def _facts(self) -> _Facts:
+    def _facts(self) -> Facts:
         """What a registration tells that may change later."""
-        return _Facts(
+        return Facts(
             self.observer.devices(),
             {**self.identity.software, **self.observer.software()},
             not self._is_late and self.observer.counts_alike,
+            self.observer.commands(),
+            DECLARED.forms(),
         )
 
     def _submit(self, message: Command | Decision) -> None:
@@ -337,11 +334,8 @@ class Agent:
         return registration(
             identity,
             self.config,
-            devices=facts.devices,
-            software=facts.software,
-            commands=self.observer.commands(),
             first_seq=delivery.outbox.first_seq,
-            steps_from_start=facts.steps_from_start,
+            **facts._asdict(),
         )
 
     def _welcomed(self, target: Target) -> None:

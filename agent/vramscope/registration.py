@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from vramscope.config import Config
 from vramscope.identity.identity import Identity
 from vramscope_protocol.messages import DeviceInfo, RankInfo, Register, RunInfo
 from vramscope_protocol.user_commands import UserCommand
+
+
+class Facts(NamedTuple):
+    """What a registration tells that may change later: then it is told anew."""
+
+    devices: list[DeviceInfo]
+    software: dict[str, str]
+    steps_from_start: bool
+    commands: list[str]
+    user_commands: list[UserCommand]
 
 
 def registration(

@@ -7,13 +7,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.support.fake_server import Behaviour, FakeServer, free_port, wait_until
 from tests.support.told_agent import FakeObserver
 from vramscope.agent import Agent
+from vramscope.commands.user import UserCommands
+from vramscope.commands.user_form import form_of
 from vramscope.config import load_config
 from vramscope.identity.source import IdentitySource
 from vramscope.lifecycle import Ending
@@ -166,6 +168,24 @@ def test_what_becomes_known_later_is_registered_on_a_new_connection(
     assert second.rank.software["torch"] == "2.9.1+cu130"
     assert server.seqs() == [1, 2, 3, 4]
     assert server.lost.messages == {}
+
+
+def test_a_command_that_the_job_declares_later_is_told(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = UserCommands()
+    table.declare(print, form_of(lambda: None, "early"))
+    monkeypatch.setattr("vramscope.agent.DECLARED", table)
+    agent = make(server.url, tmp_path)
+    agent.start()
+    server.wait_for(lambda s: "attach" in kinds(s))
+    table.declare(print, form_of(lambda: None, "late"))
+    cast(Any, agent.observer).offer_status(AgentStatus(1.0, 0.0))
+    server.wait_for(lambda s: len(s.of_type(Register)) == 2)
+    assert agent.stop(timeout_s=20)
+    first, second = server.of_type(Register)
+    assert [each.name for each in first.rank.user_commands] == ["user.early"]
+    assert [each.name for each in second.rank.user_commands] == ["user.early", "user.late"]
 
 
 @pytest.mark.parametrize("behaviour", [Behaviour(acks=False), Behaviour(stops_reading=True)])

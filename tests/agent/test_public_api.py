@@ -17,7 +17,18 @@ print(sorted(heavy & set(sys.modules)), took)
 
 
 def test_the_public_names_are_these() -> None:
-    assert vramscope.__all__ == ["__version__", "attach", "detach", "log", "phase", "step"]
+    assert sorted(vramscope.__all__) == [
+        "Stopped",
+        "__version__",
+        "attach",
+        "command",
+        "detach",
+        "log",
+        "phase",
+        "should_stop",
+        "step",
+    ]
+    assert str(inspect.signature(vramscope.should_stop)) == "() -> 'bool'"
     assert str(inspect.signature(vramscope.detach)) == "() -> 'None'"
     assert str(inspect.signature(vramscope.step)) == "() -> 'None'"
     assert str(inspect.signature(vramscope.log)) == "(**values: 'object') -> 'None'"
