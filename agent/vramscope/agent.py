@@ -31,7 +31,7 @@ from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope.outbox.losses import SNAPSHOT_LOST
 from vramscope.outbox.spool import remove_stale_spools
 from vramscope.phases.stretches import Source
-from vramscope.registration import Facts, registration
+from vramscope.registration import OBSERVES, Facts, registration
 from vramscope.sampling.clock import Clock
 from vramscope.transport.snapshot_lane import Shipment, SnapshotLane
 from vramscope.transport.transport import Target
@@ -346,6 +346,8 @@ class Agent:
             return
         if self._identities.has_parent:
             return  # which has said it
+        if self.config.observes_by_default:
+            self.notices.say("allow", OBSERVES)
         if is_stderr_saved():
             # No token: what a cell writes is saved in the notebook, and notebooks are passed on.
             # Who has loaded the extension sees the page itself.

@@ -13,9 +13,11 @@ from vramscope.history.rule import HistoryRule, parse_rule
 from vramscope.transport.address import AddressError, ServerAddress, parse_address
 from vramscope_protocol.command_table import COMMANDS
 from vramscope_protocol.integers import MAX_INT64
+from vramscope_protocol.user_commands import PREFIX
 
 Allow = Literal["observe", "control"]
 
+_USER: Final = re.compile(re.escape(PREFIX) + r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _UNITS: Final = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
 _BINARY_UNITS: Final = {"KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30, "TI": 1 << 40}
@@ -44,6 +46,8 @@ class Config(Struct, frozen=True):
     fields: tuple[str, ...] | None = None
     """Series to stream; ``None`` is the documented default set."""
     allow: Allow = "control"
+    observes_by_default: bool = False
+    """Whether ``allow`` is "observe" only because the server is on another machine."""
     allow_commands: frozenset[str] | None = None
     """Names of the commands that may run; ``None`` is all that ``allow`` permits."""
     outbox_bytes: int = 16 << 20
@@ -98,6 +102,9 @@ def load_config(environ: Mapping[str, str] | None = None, **arguments: Any) -> C
     allowed = values.pop("allow_raw", None)
     if allowed is not None:
         values["allow"], values["allow_commands"] = allowed
+    elif (address := values.get("address")) is not None and not address.is_loopback:
+        # Whoever may act there is not known here: who starts the job has to want it.
+        values["allow"], values["observes_by_default"] = "observe", True
     return Config(**values)
 
 
@@ -175,11 +182,12 @@ def _read_allow(given: object) -> tuple[Allow, frozenset[str] | None]:
     names = _read_names(given)
     if names in {("observe",), ("control",)}:
         return ("observe" if names[0] == "observe" else "control"), None
-    unknown = sorted(set(names) - COMMANDS.keys())
+    # What the job declares itself is not known yet.
+    unknown = sorted(name for name in names if name not in COMMANDS and not _USER.fullmatch(name))
     if unknown:
         raise ConfigError(
-            f"expected observe, control or command names ({', '.join(sorted(COMMANDS))}), "
-            f"got {unknown[0]!r}"
+            f"expected observe, control or command names ({', '.join(sorted(COMMANDS))}, "
+            f"{PREFIX}NAME), got {unknown[0]!r}"
         )
     return "control", frozenset(names)
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from vramscope.config import Config
 from vramscope.identity.identity import Identity
 from vramscope_protocol.messages import DeviceInfo, RankInfo, Register, RunInfo
 from vramscope_protocol.user_commands import UserCommand
+
+OBSERVES: Final = (
+    "the server is on another machine, so nobody there may act on this job: "
+    "--allow control or VRAMSCOPE_ALLOW=control lets them"
+)
+"""Said once where nothing else was asked for."""
 
 
 class Facts(NamedTuple):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.fake_server import Behaviour, FakeServer, free_port, wait_until
 from tests.support.told_agent import FakeObserver
@@ -65,6 +66,25 @@ def test_a_detach_is_no_exit(server: FakeServer, tmp_path: Path) -> None:
     goodbye = server.goodbye
     assert goodbye is not None
     assert (goodbye.reason, goodbye.exit_code) == ("detach", None)
+
+
+def test_a_server_on_another_machine_is_told_of_once_with_the_way_to_let_it_act(
+    server: FakeServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    agent = make(server.url, tmp_path)
+    agent.config = replace(agent.config, allow="observe", observes_by_default=True)
+    agent.start()
+    server.wait_for(lambda s: "attach" in kinds(s))
+    cast(Any, agent.observer).torch = "2.9.1"  # news: it registers once more
+    cast(Any, agent.observer).offer_status(AgentStatus(1.0, 0.0))
+    server.wait_for(lambda s: len(s.of_type(Register)) == 2)
+    agent.stop(timeout_s=20)
+    lines = [line for line in capfd.readouterr().err.splitlines() if "--allow control" in line]
+    assert lines == [
+        "vramscope: the server is on another machine, so nobody there may act on this job: "
+        "--allow control or VRAMSCOPE_ALLOW=control lets them"
+    ]
+    assert [each.rank.allow for each in server.of_type(Register)] == ["observe", "observe"]
 
 
 def test_the_dashboard_is_named_without_the_token_that_was_given(

@@ -74,6 +74,36 @@ def test_an_argument_wins_over_its_variable_and_an_empty_variable_is_none() -> N
     assert (config.run, config.token, config.address) == ("from the argument", None, None)
 
 
+@pytest.mark.parametrize(
+    ("url", "allow"),
+    [
+        (None, "control"),
+        ("http://127.0.0.1:8470", "control"),
+        ("http://127.9.9.9", "control"),
+        ("http://[::1]:8470", "control"),
+        ("https://localhost", "control"),
+        ("http://job.localhost:1", "control"),
+        ("http://gpu-box:8470", "observe"),
+        ("http://10.0.0.1:8470", "observe"),
+        ("http://0.0.0.0:8470", "observe"),
+        ("http://localhost.example.com", "observe"),
+        ("http://127.0.0.1.example.com", "observe"),
+    ],
+)
+def test_who_starts_the_job_has_to_want_commands_from_other_machines(
+    url: str | None, allow: str
+) -> None:
+    config = load_config({}, url=url)
+    assert (config.allow, config.observes_by_default) == (allow, allow == "observe")
+    asked = load_config({"VRAMSCOPE_ALLOW": "control"}, url=url)
+    assert (asked.allow, asked.observes_by_default) == ("control", False)
+    assert not load_config({}, url=url, allow="observe").observes_by_default
+    assert load_config({}, url=url, allow="user.save,stats").allow_commands == {
+        "user.save",
+        "stats",
+    }
+
+
 def test_allow_takes_names_of_commands() -> None:
     config = load_config({}, allow=["empty_cache", "stats"])
     assert config.allow == "control"

@@ -40,7 +40,11 @@ def add_agent_options(parser: argparse.ArgumentParser, *, emulation: bool = True
         help="step time that splitting steps into their parts may add (0.0005); 0 splits none",
     )
     add("--fields", metavar="A,B", help="series to stream instead of the default set")
-    add("--allow", metavar="WHAT", help="observe, control, or names of commands (control)")
+    add(
+        "--allow",
+        metavar="WHAT",
+        help="observe, control, or names of commands (control; observe with a server elsewhere)",
+    )
     add("--launch-id", metavar="ID", help="the same on all ranks, where no launcher says so")
     add("--outbox-bytes", metavar="SIZE", help="memory for what is not delivered yet (16MiB)")
     add("--spool-bytes", metavar="SIZE", help="disk for what does not fit there (256MiB)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
@@ -20,6 +21,15 @@ class ServerAddress(Struct, frozen=True):
     host: str
     port: int
     secure: bool = False
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is of this machine, and says so itself: no name is looked up."""
+        host = self.host.lower()
+        try:
+            return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
 
     @property
     def netloc(self) -> str:

@@ -193,6 +193,7 @@ def test_an_agent_that_only_observes_refuses_what_changes_the_job() -> None:
     for name in ("empty_cache", "gc_collect", "reset_peaks"):
         rig.submit(name, name)
         assert rig.outbox.states(name) == ["refused"]
+        assert "VRAMSCOPE_ALLOW=control at its start permits" in rig.receipt(name).message
     rig.submit("s", "stats")
     rig.queue.run_on_agent_thread(1)
     assert rig.outbox.states("s")[-1] == "done"
