@@ -6,7 +6,7 @@ The same on a CPU and, larger, on a GPU: ``scale`` multiplies widths and lengths
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -212,7 +212,7 @@ def _optimizer(model: Any, *, adam: bool) -> Any:
 
 
 @contextlib.contextmanager
-def _autocast(device: str, *, on: bool) -> Iterator[None]:
+def _autocast(device: str, *, on: bool) -> Generator[None]:
     with torch.autocast(device.partition(":")[0], torch.bfloat16, enabled=on):
         yield
 

@@ -1,23 +1,26 @@
 """Trains one of the models of batch_models.py with batch sizes of the caller's choice.
 
     batch_training.py MODEL SIZExSTEPS[,SIZExSTEPS ...] [--device=cuda] [--scale=1] [--cap-mib=0]
+    batch_training.py MODEL search:STEPS ...
 
 Ends with a line of JSON. Running out of memory is no failure of the job: it says at which size.
+With "search" it looks for the largest size with which so many steps of a new training fit.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))
-from batch_models import make
-
+sys.path.insert(0, str(Path(__file__).parents[3]))
 import vramscope
+from tests.support.jobs.batch_models import Training, make
 
 MIB = 1 << 20
 
@@ -28,17 +31,25 @@ def main() -> None:
     parser.add_argument("plan")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--scale", type=int, default=1)
-    parser.add_argument("--cap-mib", type=int, default=0)
-    parser.add_argument("--wait", action="store_true", help="end when standard input ends")
+    parser.add_argument("--cap-mib", type=float, default=0)
     asked = parser.parse_args()
     torch.set_num_threads(1)
     if asked.cap_mib:
-        total_bytes = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction(asked.cap_mib * MIB / total_bytes)
-    training = make(asked.model, asked.device, asked.scale)
+        cuda: Any = torch.cuda
+        total_bytes = cuda.get_device_properties(0).total_memory
+        cuda.set_per_process_memory_fraction(asked.cap_mib * MIB / total_bytes)
+    if asked.plan.startswith("search:"):
+        steps = int(asked.plan.partition(":")[2])
+        found: object = {"largest": largest(asked.model, asked.device, asked.scale, steps)}
+    else:
+        found = train(make(asked.model, asked.device, asked.scale), asked.plan)
+    print(json.dumps(found), flush=True)
+
+
+def train(training: Training, plan: str) -> dict[str, int | None]:
+    """Go through the sizes; which one ran out of memory, if any did."""
     done = 0
-    failed_at = None
-    for part in asked.plan.split(","):
+    for part in plan.split(","):
         size, steps = (int(each) for each in part.split("x"))
         try:
             for _ in range(steps):
@@ -46,11 +57,26 @@ def main() -> None:
                 training.step(size)
                 done += 1
         except torch.OutOfMemoryError:
-            failed_at = size
-            break
-    print(json.dumps({"steps": done, "failed_at": failed_at}), flush=True)
-    if asked.wait:
-        sys.stdin.read()
+            return {"steps": done, "failed_at": size}
+    return {"steps": done, "failed_at": None}
+
+
+def largest(model: str, device: str, scale: int, steps: int) -> int:
+    """By bisection, each size with a model of its own and an empty cache."""
+
+    def fits(size: int) -> bool:
+        found = train(make(model, device, scale), f"{size}x{steps}")
+        gc.collect()
+        torch.cuda.empty_cache()
+        return found["failed_at"] is None
+
+    low, high = 0, 16
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 if __name__ == "__main__":
