@@ -24,6 +24,7 @@ from vramscope_server.api import (
     map,
     moments,
     ooms,
+    policies,
     runs,
     series,
     session,
@@ -62,6 +63,9 @@ from vramscope_server.ooms.reports import OomReports
 from vramscope_server.pages import routes as pages
 from vramscope_server.pages.plotly_bundle import plotly_router
 from vramscope_server.pages.security_headers import SecurityHeaders
+from vramscope_server.policies.book import PolicyBook
+from vramscope_server.policies.engine import PolicyEngine
+from vramscope_server.policies.firing import Firings
 from vramscope_server.process import process_alive
 from vramscope_server.registry.registry import Registry
 from vramscope_server.settings import Settings
@@ -73,7 +77,7 @@ from vramscope_server.version import server_software, server_version
 _ROUTES = (
     *(runs, series, steps, events, findings, commands, map, moments, ooms, snapshots),
     waterfall,
-    *(frames, session, audit, machine, batch),
+    *(frames, session, audit, policies, machine, batch),
 )
 
 
@@ -97,6 +101,8 @@ class Application:
         """Load what the store knows, and take up what was open. Nothing is served before."""
         await self.context.ingest.start()
         await self.context.authenticator.start()
+        # Before commands are taken up: some of them are those of policies, which hear of the end.
+        await self.context.policy_engine.start()
         await self.context.coordinator.start()
         await self.context.judge_loop.start()
         await self.context.snapshots.start()
@@ -125,6 +131,7 @@ class Application:
         await context.training_jobs.stop()
         await context.probes.stop()
         await context.batch_advisor.stop()
+        await context.policy_engine.stop()
         await context.coordinator.stop()
         await context.ooms.stop()
         await context.judge_loop.stop()
@@ -227,6 +234,15 @@ def create_app(settings: Settings) -> Application:
         interval_s=limits.judge_interval_s,
     )
     batch_advisor = BatchAdvisor(store, registry, WindowReplays(files.open_now))
+    book = PolicyBook(store)
+    policy_engine = PolicyEngine(
+        book,
+        Firings(store, book, coordinator),
+        registry,
+        board,
+        interval_s=limits.policy_interval_s,
+    )
+    hub.follow_evidence(policy_engine)
     live = LiveEndpoint(hub, registry, authenticator, limits, maps)
     return Application(
         Context(
@@ -249,5 +265,7 @@ def create_app(settings: Settings) -> Application:
             maps,
             batch_advisor,
             Probes(store, registry, batch_advisor, coordinator),
+            book,
+            policy_engine,
         )
     )

@@ -21,6 +21,8 @@ from vramscope_server.machine.training_jobs import TrainingJobs
 from vramscope_server.maps.maps import Maps
 from vramscope_server.moments.recordings import Recordings
 from vramscope_server.ooms.reports import OomReports
+from vramscope_server.policies.book import PolicyBook
+from vramscope_server.policies.engine import PolicyEngine
 from vramscope_server.registry.registry import Registry
 from vramscope_server.settings import Settings
 from vramscope_server.snapshots.files import SnapshotFiles
@@ -50,6 +52,8 @@ class Context:
     maps: Maps
     batch_advisor: BatchAdvisor
     probes: Probes
+    policies: PolicyBook
+    policy_engine: PolicyEngine
     port: int = field(default=0)
     """Port that was really bound; 0 until the server listens."""
     ready: bool = False

@@ -46,6 +46,8 @@ class Limits:
     machine_list_bytes: int = 4 * 1024 * 1024
     judge_interval_s: float = 2.0
     """Least time between two judgements of a run."""
+    policy_interval_s: float = 1.0
+    """Time between two decisions on policies."""
     ask_interval_s: float = 5.0
     """Before a run is asked a second time what grows in it; each time after takes twice as long."""
     snapshot_raw_bytes: int = 8 << 30
