@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { headroomSeverity, pillOf, reasonNotToAct, stateOf } from "../vramscope_frontend/js/run-state.js";
+import { headroomSeverity, pillOf, stateOf } from "../vramscope_frontend/js/run-state.js";
 
 const NOW = 1_800_000_000_000_000_000;
 const OPEN = { state: /** @type {const} */ ("open"), attempt: 0, retry_at_ms: 0, reason: "" };
@@ -54,17 +54,6 @@ test("missing ranks and missing rights are said", () => {
 test("a run that was never heard of waits", () => {
   assert.equal(pill({ run: run({ last_seen_ns: null }) }).state, "waiting");
   assert.equal(pill({ run: null }).state, "loading");
-});
-
-test("why a command cannot be sent", () => {
-  const ask = (/** @type {any} */ changes) => reasonNotToAct({ run: run(), link: OPEN, scopes: ["view", "control"], command: "empty_cache", needsControl: true, ...changes });
-  assert.equal(ask({}), null);
-  assert.match(ask({ link: { ...OPEN, state: "waiting" } }) ?? "", /not connected/);
-  assert.match(ask({ run: run({ state: "ended" }) }) ?? "", /ended/);
-  assert.match(ask({ scopes: ["view"] }) ?? "", /no control right/);
-  assert.equal(ask({ scopes: ["view"], needsControl: false }), null);
-  assert.match(ask({ run: run({ ranks: [{ ...rank, allow: "observe" }] }) }) ?? "", /VRAMSCOPE_ALLOW=observe/);
-  assert.match(ask({ command: "stats" }) ?? "", /does not accept/);
 });
 
 test("head-room has the severity of its share", () => {

@@ -14,6 +14,7 @@ from vramscope_protocol.command_table import COMMANDS
 from vramscope_protocol.commands import Receipt
 from vramscope_protocol.messages import AgentStatus, DeviceInfo
 from vramscope_protocol.series import SERIES
+from vramscope_protocol.user_commands import UserCommand, UserParam
 
 JS = STATIC_DIR / "js"
 INLINE = re.compile(r"@typedef \{\{(?P<body>.*)\}\} (?P<name>\w+)")
@@ -32,6 +33,8 @@ STRUCTS = [
     AgentAccount,
     ProcessMemory,
     MemoryPart,
+    UserCommand,
+    UserParam,
 ]
 
 

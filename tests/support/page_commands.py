@@ -16,7 +16,7 @@ def new_command(scenario: Scenario, body: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": uuid.uuid4().hex,
         "name": body["name"],
-        "params": {},
+        "params": body["params"],
         "dry_run": body["dry_run"],
         "ranks": ranks,
         "state": "queued",
@@ -29,9 +29,29 @@ def new_command(scenario: Scenario, body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def advance(command: dict[str, Any], state: str, ranks: list[int], message: str = "") -> None:
+    """Let some ranks come as far as ``state``, and the command with the farthest of them."""
+    for rank in ranks:
+        command["receipts"][str(rank)] = {
+            "state": state,
+            "step": None,
+            "before": {},
+            "after": {},
+            "returned_bytes": None,
+            "took_s": None,
+            "message": message,
+            "result": None,
+            "time_ns": time.time_ns(),
+        }
+    command["state"] = state
+
+
 def finish(scenario: Scenario, command: dict[str, Any], outcome: str) -> None:
     """Answer a command on every rank: with what it freed, or with why it did not."""
     step = scenario.last_step()
+    if command["name"].startswith("set_"):
+        finish_setting(command, outcome, step)
+        return
     for rank in command["ranks"]:
         row = scenario.step_rows(step, step, rank)["columns"]
         names = ("reserved_bytes", "allocated_bytes", "active_bytes", "inactive_split_bytes")
@@ -73,3 +93,20 @@ def finish(scenario: Scenario, command: dict[str, Any], outcome: str) -> None:
     command["finished_ns"] = time.time_ns()
     if command["name"].startswith("empty_cache") and not command["dry_run"] and outcome == "done":
         scenario.freed_steps.append(step)
+
+
+def finish_setting(command: dict[str, Any], outcome: str, step: int) -> None:
+    """Answer a command that changes a value, with the value before and after."""
+    params = {name: value for name, value in command["params"].items() if value is not None}
+    before = {name: 1 if isinstance(value, (int, float)) else "" for name, value in params.items()}
+    would = "Would change" if command["dry_run"] else "Changed"
+    messages = {
+        "done": f"{would} {', '.join(params)}.",
+        "expired": "no optimizer step within 30 s. Nothing was changed.",
+        "refused": "a stream is capturing. Nothing was changed.",
+        "failed": "Rolled back: the first step ran out of memory; the old size is back.",
+    }
+    advance(command, outcome, command["ranks"], messages[outcome])
+    for receipt in command["receipts"].values():
+        receipt |= {"step": step, "before": before, "after": params, "took_s": 0.002}
+    command["finished_ns"] = time.time_ns()

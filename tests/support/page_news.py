@@ -38,8 +38,9 @@ def news_of(scenarios: list[Scenario], subscription: dict[str, Any]) -> list[dic
         sent["run"] = now
         news.append({"kind": "run", "run": run_of(scenario, with_ranks=True)})
     for command in scenario.commands.values():
-        if sent.get(command["id"]) != command["state"]:
-            sent[command["id"]] = command["state"]
+        states = str([command["state"], [one["state"] for one in command["receipts"].values()]])
+        if sent.get(command["id"]) != states:
+            sent[command["id"]] = states
             news.append({"kind": "command", "command": command})
     for one in scenario.findings:
         state = (one["summary"], one["resolved_ns"], str(one["muted"]))

@@ -17,6 +17,7 @@ from tests.support.page_account import account_columns, account_status
 from tests.support.page_devices import second_columns, second_device
 from tests.support.page_lives import begins, life_of, lives, lost_ns
 from tests.support.page_rows import Floats, binned, hash_text, to_json
+from vramscope_protocol.command_table import COMMANDS
 
 GIB = 1 << 30
 
@@ -44,6 +45,9 @@ class Scenario:
     exit_code: int | None = None
     end_text: str | None = None
     allow: str = "control"
+    accepts: tuple[str, ...] = tuple(COMMANDS)
+    user_commands: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Commands that the job itself declares, alike on all ranks."""
     samples_lost: int = 0
     gap_s: tuple[float, float] | None = None
     """Seconds before now in which samples are missing."""
@@ -333,14 +337,8 @@ class Scenario:
                 "driver": "570.86",
             },
             "allow": self.allow,
-            "commands": [
-                "empty_cache",
-                "gc_collect",
-                "empty_cache+gc_collect",
-                "memory_summary",
-                "stats",
-                "reset_peaks",
-            ],
+            "commands": [*self.accepts, *(one["name"] for one in self.user_commands)],
+            "user_commands": self.user_commands,
             "stream": mine[-1]["stream"],
             "restarts": len(mine) - 1,
             "reattaches": 0,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { commandEntry } from "../../vramscope_frontend/js/commands/catalogue.js";
-import { actionLabel, dryRunSentence, effectOf, receiptSentence, takenBack } from "../../vramscope_frontend/js/commands/effects.js";
+import { actionLabel, dryRunSentence, effectOf, plannedSentence, receiptSentence, takenBack } from "../../vramscope_frontend/js/commands/effects.js";
 
 const GIB = 2 ** 30;
 const before = { "reserved_bytes.all.current": 124 * GIB, "active_bytes.all.current": 103.4 * GIB, "inactive_split_bytes.all.current": 0.9 * GIB };
@@ -32,7 +32,27 @@ test("the reason comes first when it did not work", () => {
   assert.equal(receiptSentence(command({ dry_run: false }), 1), "19.7 GiB returned to the device.");
 });
 
+test("the guilty rank is named where the others say something else", () => {
+  const receipts = { 0: { state: "done", message: "Did it." }, 1: { state: "refused", message: "a stream is capturing. Nothing was changed." } };
+  assert.equal(receiptSentence(command({ state: "refused", dry_run: false, receipts }), 2), "Refused: rank 1: a stream is capturing. Nothing was changed.");
+  const same = { 0: { state: "refused", message: "Rank 1 refused: no." }, 1: { state: "refused", message: "no." } };
+  assert.equal(receiptSentence(command({ state: "refused", dry_run: false, receipts: same }), 2), "Refused: Rank 1 refused: no.");
+});
+
+test("what was rolled back says so first", () => {
+  const receipts = { 0: { state: "failed", message: "Rolled back: the first step ran out of memory; 32 samples again." } };
+  assert.equal(receiptSentence(command({ name: "set_batch_size", state: "failed", dry_run: false, receipts }), 1), "Rolled back: the first step ran out of memory; 32 samples again.");
+});
+
+test("a dry run without memory says what the ranks say, and that they differ", () => {
+  const receipts = { 0: { state: "done", message: "Would set 48." }, 1: { state: "done", message: "Would set 47." } };
+  assert.deepEqual(plannedSentence(command({ receipts })), { sentence: "Would set 48.", sub: "The ranks differ: Would set 47." });
+});
+
 test("the button names its effect and its ranks", () => {
+  const batch = /** @type {any} */ (commandEntry("set_batch_size"));
+  assert.equal(actionLabel(batch, null, [0, 1], 2, { batch_size: 48 }), "Set the batch size to 48 on all 2 ranks");
+  assert.equal(actionLabel(batch, null, [0, 1], 2, { batch_size: null }), "Set the batch size on all 2 ranks");
   const entry = /** @type {any} */ (commandEntry("empty_cache"));
   assert.equal(actionLabel(entry, 19.7 * GIB, [0], 1), "Free 19.7 GiB on rank 0");
   assert.equal(actionLabel(entry, 157 * GIB, [0, 1], 2), "Free 157.0 GiB on all 2 ranks");

@@ -98,6 +98,7 @@
  * @property {Record<string, string>} software
  * @property {"observe" | "control"} allow
  * @property {string[]} commands
+ * @property {UserCommand[]} [user_commands]  that the job itself declares
  * @property {string} stream
  * @property {number} restarts  how often another process took it over
  * @property {number} [reattaches]  how often the same process was attached again
@@ -146,6 +147,14 @@
  * What the agent has cost and done since attach; fields with their default may be left out.
  * @typedef {{elapsed_us?: number, cpu_us?: Record<string, number>, turns?: number, gil_us?: number | null, samples?: number, sent_bytes?: number, queued_messages?: number, wanted_rate_hz?: number, budget_fraction?: number, lost?: Record<string, number>, errors?: Record<string, number>}} AgentAccount
  */
+/**
+ * A command that the job itself declares; fields with their default may be left out.
+ * @typedef {{name: string, summary?: string, right?: "view" | "control", place?: "step boundary" | "agent thread", same_step?: boolean, params?: UserParam[]}} UserCommand
+ */
+/**
+ * One value of its form. Without a default it has to be given.
+ * @typedef {{name: string, kind: "int" | "float" | "str" | "bool" | "choice", default?: number | string | boolean | null, choices?: string[], least?: number | null, most?: number | null}} UserParam
+ */
 /** @typedef {import("./findings/messages.js").Finding} Finding */
 /** @typedef {{pid: number, command?: string, bytes?: number | null}} ProcessMemory */
 /** @typedef {{name: string, bytes: number, how?: string}} MemoryPart */
@@ -166,7 +175,7 @@
  * @property {number[]} ranks
  * @property {CommandState} state
  * @property {string} issued_by
- * @property {"browser" | "cli" | "api"} origin
+ * @property {"browser" | "cli" | "api" | "server" | "policy"} origin
  * @property {number} created_ns
  * @property {number} deadline_ns
  * @property {number | null} finished_ns
@@ -277,5 +286,29 @@
  * @property {{id: string, name: string} | null} run  the run that it is known as here
  */
 /** @typedef {{name: string, params: Record<string, any>, ranks: number[] | "all", dry_run: boolean, deadline_s: number, id?: string}} CommandRequest */
+
+/** @typedef {{series: string, op: ">" | "<", value: number, ranks: "any" | "all"}} SeriesCondition */
+/** @typedef {{finding: string | null, severity: "info" | "warning" | "critical", confirmed: boolean}} FindingCondition a finding of null is of any kind */
+
+/**
+ * What makes a policy; as it is sent.
+ * @typedef {object} PolicyBody
+ * @property {string} name
+ * @property {string | null} run  name or id of a run; null is all of them
+ * @property {SeriesCondition | FindingCondition} when
+ * @property {{seconds: number} | {steps: number} | null} for  null: at once
+ * @property {{command: string, params: Record<string, any>, ranks: "all" | "matching" | number[]}} then
+ * @property {number} every_s  at most every, for each run
+ * @property {"dry_run" | "act"} mode
+ * @property {boolean} allow_training
+ * @property {boolean} is_on
+ */
+
+/**
+ * @typedef {PolicyBody & {id: string, off_reason: string, failures_in_a_row: number, says: string, created_ns: number, created_by: string, changed_ns: number, changed_by: string, fired: number, last_fired_ns: number | null, watching: PolicyWatch[]}} Policy
+ */
+/** @typedef {{run: string, run_name: string, holds: boolean, ranks: number[], held_s: number | null, held_steps: number | null, value: number | null, note: string}} PolicyWatch */
+/** @typedef {{id: number, policy: string, run: string, run_name: string, time_ns: number, mode: "dry_run" | "act", ranks: number[], why: string, command: string, params: Record<string, any>, command_id: string | null, state: "waiting" | "done" | "failed" | "refused" | "expired" | "logged", result: string}} PolicyFiring */
+/** @typedef {{id: number, time_ns: number, who: string, origin: "browser" | "cli" | "api" | "server" | "policy", address: string, run: string, run_name: string, command_id: string, name: string, ranks: number[] | "all", dry_run: boolean, params: Record<string, any>, result: string}} AuditRow */
 
 export {};

@@ -99,29 +99,6 @@ function endText(run) {
 }
 
 /**
- * Why this run cannot be acted on now; null when it can.
- * @param {object} seen
- * @param {Run | null} seen.run
- * @param {Link} seen.link
- * @param {string[]} seen.scopes
- * @param {string} seen.command
- * @param {boolean} seen.needsControl
- * @returns {string | null}
- */
-export function reasonNotToAct({ run, link, scopes, command, needsControl }) {
-  if (link.state !== "open") return "This page is not connected to its server.";
-  if (!run) return "The run is not loaded yet.";
-  if (run.state === "ended") return "The run has ended.";
-  if (run.state === "lost") return "Contact with the run is lost.";
-  if (needsControl && !scopes.includes("control")) return "You may look but not act: your token has no control right. Ask for one with the scope control.";
-  const ranks = (run.ranks ?? []).filter((rank) => rank.state === "live");
-  if (ranks.length === 0) return "No rank of the run is live.";
-  if (needsControl && ranks.every((rank) => rank.allow === "observe")) return "You may look but not act: the agent was started with VRAMSCOPE_ALLOW=observe.";
-  if (!ranks.some((rank) => rank.commands.includes(command))) return "The agent of this run does not accept this command.";
-  return null;
-}
-
-/**
  * Severity of what is left, as in the head-room scale.
  * @param {number | null} free
  * @param {number | null} limit

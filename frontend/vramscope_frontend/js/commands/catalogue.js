@@ -18,10 +18,11 @@ import { TRAINING_COMMANDS } from "./training-commands.js";
  * @property {boolean} [sameStep] at the end of one step on all its ranks, or on none
  * @property {boolean} [wholeRun] on all ranks of the run, or not at all
  * @property {boolean} [changesTraining] a person confirms it once more
+ * @property {boolean} [isOwn] declared by the job itself
  * @property {boolean} [dangerous] what it ends does not come back
  * @property {string} [consent] what changes, for the person who confirms it
  * @property {string} [not] what it does not do
- * @property {string} verb begins the label of the button that does it
+ * @property {string} verb begins the label of the button that does it; "{key}" is the value of a parameter
  * @property {string[][]} costs rows "what", "how much"
  * @property {ParamField[]} [params] what a person may choose
  */
@@ -63,5 +64,5 @@ export function commandEntry(name) {
 
 /** @param {string} name */
 export function commandTitle(name) {
-  return commandEntry(name)?.title ?? name;
+  return commandEntry(name)?.title ?? name.replace(/^user\./, "");
 }

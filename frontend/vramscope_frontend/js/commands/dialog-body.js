@@ -6,12 +6,48 @@ import { changeInUnit, count, exactBytes, inUnit, known, tableUnit } from "../fo
 import { swatch } from "../views/breakdown.js";
 import { dataTable } from "../views/parts.js";
 import { whenRow } from "./command-words.js";
-import { effectOf, receiptsOf } from "./effects.js";
+import { changesOf } from "./changes.js";
+import { dryRunSentence, effectOf, isAboutMemory, plannedSentence, receiptsOf } from "./effects.js";
+import { holderRows, holdersOf } from "./held.js";
 
 /** @typedef {import("../messages.js").Command} Command */
 /** @typedef {import("../messages.js").Receipt} Receipt */
 
 const MOST_RANKS = 8;
+
+/**
+ * What a dry run found: sentence, table, who holds what stays.
+ * @param {Command} command
+ * @param {number | null} activePeak of the last steps, on the one rank; null for several
+ * @param {number | null} limit_bytes
+ * @returns {{nodes: import("../dom.js").Child[], returned: number | null, says: string}}
+ */
+export function dryRunBody(command, activePeak, limit_bytes) {
+  if (!isAboutMemory(command)) {
+    const text = plannedSentence(command);
+    return { nodes: [el("p", { class: "sentence" }, text.sentence), text.sub ? el("p", { class: "sub" }, text.sub) : null, changeTable(command)], returned: null, says: `${text.sentence} ${text.sub}` };
+  }
+  const text = dryRunSentence(command, activePeak);
+  return { nodes: [el("p", { class: "sentence" }, text.sentence), el("p", { class: "sub" }, text.sub), dryRunTable(command, text.back, limit_bytes), heldList(command)], returned: text.returned, says: text.sentence };
+}
+
+/**
+ * Values before and after, of what is no memory.
+ * @param {Command} command
+ * @param {string} [after] what the second column is called
+ */
+export function changeTable(command, after = "After") {
+  const changes = changesOf(command);
+  if (changes.length === 0) return null;
+  return dataTable(["", ">Now", `>${after}`], changes.map((change) => [change.what, change.before, change.isChanged ? el("b", {}, change.after) : change.after]), "What changes");
+}
+
+/** @param {Command} command */
+function heldList(command) {
+  const holders = holdersOf(command);
+  if (holders.length === 0) return null;
+  return el("section", { "aria-label": "Who holds what stays" }, el("h3", {}, "What stays, and who holds it"), el("ul", { class: "held-by" }, ...holderRows(holders).map(([what, bytes, segments]) => el("li", {}, el("code", { title: what }, what), el("span", { class: "number" }, bytes), el("span", { class: "context" }, segments)))));
+}
 
 /**
  * Now, after, change, one step later.

@@ -1,21 +1,27 @@
 // Acting: the dialog opens at once, a dry run fills it, one button names what it will do.
 
 import { el, fill, setText } from "../dom.js";
-import { ranksText } from "../format.js";
+import { capital } from "../findings/card-words.js";
+import { count, ranksText } from "../format.js";
 import { Segmented } from "../views/parts.js";
 import { commandEntry } from "./catalogue.js";
-import { costList, dryRunTable, resultText } from "./dialog-body.js";
-import { actionLabel, dryRunSentence, receiptSentence, receiptsOf } from "./effects.js";
+import { wholeRunWords } from "./command-words.js";
+import { Consent } from "./consent.js";
+import { costList, dryRunBody, resultText } from "./dialog-body.js";
+import { DialogFrame } from "./dialog-frame.js";
+import { actionLabel, receiptSentence, receiptsOf } from "./effects.js";
 import { ParamForm } from "./param-form.js";
+import { ProgressBar } from "./progress-bar.js";
 import { runCommand } from "./tracking.js";
 
 /** @typedef {import("./catalogue.js").CommandEntry} CommandEntry */
 /** @typedef {import("../messages.js").Command} Command */
 /** @typedef {import("../data/run-session.js").RunSession} RunSession */
+/** @typedef {{step: number | null, label: string, values: string, returned: number | null, says: string}} Measured */
 
-/** A measurement is older than this when the job has moved on and the reader has thought for a while. */
+/** A measurement that is older is taken again before anything is changed. */
 const FRESH_STEPS = 5;
-const FRESH_MS = 10_000;
+const FREES = ["empty_cache", "empty_cache+gc_collect"];
 
 /**
  * What the dialog has to know of the run while it is open.
@@ -25,64 +31,52 @@ const FRESH_MS = 10_000;
  * @property {() => number | null} activePeak highest need of the last steps on the rank that is shown
  * @property {number | null} limit_bytes
  * @property {(snapshot: string) => string} [snapshotPath] address of a snapshot that was taken
+ * @property {Record<string, any>} [params] values of the form at first
+ * @property {number[]} [ranks] the only ranks that know the command, of those that are live
  */
 
 export class CommandDialog {
   /**
-   * @param {string} name
+   * @param {CommandEntry} entry
    * @param {DialogContext} context
    */
-  constructor(name, context) {
-    const entry = commandEntry(name);
-    if (!entry) throw new Error(`expected a command of the catalogue, got ${name}`);
-    this.entry = /** @type {CommandEntry} */ (entry);
+  constructor(entry, context) {
+    this.entry = entry;
     this.context = context;
     const run = context.session.store.state.run;
     this.world_size = run?.world_size ?? 1;
-    this.allRanks = (run?.ranks ?? []).filter((rank) => rank.state === "live").map((rank) => rank.rank);
-    this.ranks = context.rank === null ? this.allRanks : [context.rank];
+    const live = (run?.ranks ?? []).filter((rank) => rank.state === "live").map((rank) => rank.rank);
+    this.allRanks = context.ranks ? live.filter((rank) => context.ranks?.includes(rank)) : live;
+    this.ranks = context.rank === null || entry.wholeRun ? this.allRanks : [context.rank];
     this.aborting = new AbortController();
-    /** @type {{step: number | null, at_ms: number, returned: number | null} | null} */
+    /** @type {Measured | null} */
     this.measured = null;
     this.busy = false;
-    this.form = new ParamForm(this.entry.params ?? []);
-    this.title = el("h2", { id: "dialog-title" }, this.entry.title);
-    this.state = el("span", { class: "context" });
-    this.body = el("div", { class: "body" });
-    this.cancel = el("button", { class: "button", type: "button", click: () => this.dialog.close() }, "Cancel");
-    this.primary = el("button", { class: "button primary", type: "button", disabled: true, click: () => void this.confirm() }, this.entry.title);
-    this.left = el("span", { class: "left" });
-    this.dialog = el("dialog", { "aria-labelledby": "dialog-title", keydown: (/** @type {KeyboardEvent} */ event) => this.onKey(event), close: () => this.onClose() },
-      el("header", {}, this.title, this.state, el("div", { class: "controls" }, this.rankChoice(), el("kbd", {}, "Esc"))), this.body, el("footer", {}, this.left, this.cancel, this.primary));
+    this.form = new ParamForm(entry.params ?? [], context.params, () => this.formChanged());
+    this.consent = new Consent(entry.changesTraining ? (entry.consent ?? "") : null, () => this.offer());
+    this.progress = new ProgressBar();
+    this.frame = new DialogFrame(entry.title, { onPrimary: () => void this.confirm(), onClose: () => this.onClose() });
+    this.result = el("div", { class: "dry-run" });
   }
 
   open() {
-    document.body.append(this.dialog);
-    this.dialog.showModal();
-    this.cancel.focus();
-    this.addGarbageChoice();
+    fill(this.frame.choice, this.rankChoice());
+    this.frame.open();
+    this.showLeft();
     this.prepare();
   }
 
   onClose() {
     this.aborting.abort();
-    this.dialog.remove();
-  }
-
-  /** @param {KeyboardEvent} event */
-  onKey(event) {
-    // Shortcuts of the page rest while a dialog is open.
-    event.stopPropagation();
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      if (!this.primary.disabled) void this.confirm();
-    }
+    this.frame.dialog.remove();
   }
 
   rankChoice() {
     if (this.world_size <= 1) return null;
+    if (this.entry.wholeRun) return el("span", { class: "context", title: wholeRunWords(this.entry) }, `All ${this.world_size} ranks or none`);
     const one = this.context.rank ?? this.allRanks[0] ?? 0;
     const choice = new Segmented("Ranks", [{ value: "one", text: `Rank ${one}` }, { value: "all", text: `All ${this.allRanks.length}` }], (value) => {
+      if (this.busy) return;
       this.ranks = value === "one" ? [one] : this.allRanks;
       choice.choose(value);
       this.prepare();
@@ -91,95 +85,166 @@ export class CommandDialog {
     return choice.element;
   }
 
-  addGarbageChoice() {
-    if (!["empty_cache", "empty_cache+gc_collect"].includes(this.entry.name)) return;
+  /** What stands left of the buttons: a choice, or how far it is. */
+  showLeft() {
+    if (!FREES.includes(this.entry.name)) {
+      fill(this.frame.left);
+      return;
+    }
     const box = el("input", { type: "checkbox" });
     box.checked = this.entry.name === "empty_cache+gc_collect";
     box.addEventListener("change", () => {
       this.entry = /** @type {CommandEntry} */ (commandEntry(box.checked ? "empty_cache+gc_collect" : "empty_cache"));
-      setText(this.title, this.entry.title);
+      setText(this.frame.title, this.entry.title);
       this.prepare();
     });
-    fill(this.left, el("label", { class: "check" }, box, "Collect garbage first"));
+    fill(this.frame.left, el("label", { class: "check" }, box, "Collect garbage first"));
   }
 
   prepare() {
     this.measured = null;
-    this.primary.disabled = true;
-    if (!this.entry.needsControl) void this.ask();
-    else if (this.entry.dryRun) void this.measure();
-    else {
-      setText(this.state, ranksText(this.ranks, this.world_size));
-      fill(this.body, el("p", { class: "sentence" }, this.entry.summary), this.form.element, costList(this.entry, this.ranks, this.world_size));
-      this.offer(null);
-    }
+    this.consent.reset();
+    const asks = !this.entry.needsControl && this.form.element === null;
+    if (asks) void this.ask();
+    else if (this.entry.dryRun && this.form.element === null) void this.measure();
+    else this.showForm();
   }
 
-  /** @param {number | null} returned */
-  offer(returned) {
-    setText(this.primary, actionLabel(this.entry, returned, this.ranks, this.world_size));
-    this.primary.disabled = returned === 0;
+  showForm() {
+    const { entry } = this;
+    setText(this.frame.state, ranksText(this.ranks, this.world_size));
+    fill(this.result);
+    this.frame.show(el("p", { class: "sentence" }, entry.summary), this.form.element, this.result, this.costs(), entry.dryRun ? null : this.consent.element);
+    this.offer();
+    if (this.form.element) this.form.focus();
+  }
+
+  costs() {
+    return this.entry.needsControl || this.entry.costs.length ? costList(this.entry, this.ranks, this.world_size) : null;
+  }
+
+  /** Whether a dry run with these values has to come first. */
+  get wantsDryRun() {
+    return this.entry.dryRun && (this.measured === null || this.measured.values !== JSON.stringify(this.form.values));
+  }
+
+  formChanged() {
+    setText(this.frame.state, ranksText(this.ranks, this.world_size));
+    if (this.busy) return;
+    this.result.classList.toggle("outdated", this.wantsDryRun && this.measured !== null);
+    this.offer();
+  }
+
+  /** The button as the fields and the box stand. */
+  offer() {
+    if (this.busy) return;
+    const { problem } = this.form;
+    if (this.wantsDryRun) {
+      this.frame.offer("Dry run", problem);
+      return;
+    }
+    const nothing = FREES.includes(this.entry.name) && this.measured?.returned === 0 ? "There is nothing to return." : null;
+    this.frame.offer(this.label, problem ?? nothing ?? this.consent.missing, this.entry.dangerous ?? false);
+  }
+
+  get label() {
+    return actionLabel(this.entry, this.measured?.returned ?? null, this.ranks, this.world_size, this.form.values);
   }
 
   /** @param {string} [why] */
   async measure(why = "") {
+    const { frame } = this;
     const where = ranksText(this.ranks, this.world_size);
-    setText(this.state, `dry run · ${where}`);
-    setText(this.primary, "Measuring…");
-    this.primary.disabled = true;
-    fill(this.body, el("p", { class: "sentence" }, `Measuring on ${where}…`), el("p", { class: "sub" }, why || "Nothing is changed. The answer comes at the end of the next step."));
+    setText(frame.state, `dry run · ${where}`);
+    frame.wait("Measuring…");
+    const words = [el("p", { class: "sentence" }, `Measuring on ${where}…`), el("p", { class: "sub" }, why || "Nothing is changed. The answer comes at the end of the next step.")];
+    if (this.form.element) fill(this.result, ...words);
+    else frame.show(...words);
+    const values = JSON.stringify(this.form.values);
     const command = await this.send(true);
-    if (!command) return;
+    if (!command) return null;
     if (command.state !== "done") {
       this.showProblem(receiptSentence(command, this.world_size));
-      return;
+      return null;
     }
-    const activePeak = this.ranks.length === 1 && this.ranks[0] === (this.context.rank ?? -1) ? this.context.activePeak() : null;
-    const text = dryRunSentence(command, activePeak);
+    this.showMeasured(command, values);
+    return this.measured;
+  }
+
+  /**
+   * @param {Command} command
+   * @param {string} values that it was measured with
+   */
+  showMeasured(command, values) {
+    const { frame, context } = this;
+    const activePeak = this.ranks.length === 1 && this.ranks[0] === (context.rank ?? -1) ? context.activePeak() : null;
+    const { nodes, returned, says } = dryRunBody(command, activePeak, context.limit_bytes);
     const step = receiptsOf(command)[0]?.receipt.step ?? null;
-    this.measured = { step, at_ms: performance.now(), returned: text.returned };
-    setText(this.state, `dry run · ${where}${step === null ? "" : ` · measured at step ${step.toLocaleString("en-US")}`}, nothing was changed`);
-    fill(this.body, el("p", { class: "sentence" }, text.sentence), el("p", { class: "sub" }, text.sub), dryRunTable(command, text.back, this.context.limit_bytes), costList(this.entry, this.ranks, this.world_size));
-    this.offer(text.returned ?? null);
+    this.measured = { step, label: "", values, returned, says };
+    this.measured.label = this.label;
+    setText(frame.state, `dry run · ${ranksText(this.ranks, this.world_size)}${step === null ? "" : ` · measured at step ${count(step)}`}, nothing was changed`);
+    this.result.classList.remove("outdated");
+    fill(this.result, ...nodes);
+    if (this.form.element) frame.show(el("p", { class: "sub" }, this.entry.summary), this.form.element, this.result, this.costs(), this.consent.element);
+    else frame.show(this.result, this.costs(), this.consent.element);
+    this.offer();
   }
 
   get isStale() {
-    if (!this.measured) return false;
     const step = this.context.session.store.state.run?.step ?? null;
-    const moved = step === null || this.measured.step === null ? Infinity : step - this.measured.step;
-    return moved > FRESH_STEPS && performance.now() - this.measured.at_ms > FRESH_MS;
+    return this.measured !== null && (step === null || this.measured.step === null || step - this.measured.step > FRESH_STEPS);
   }
 
   async confirm() {
     if (this.busy) return;
-    if (this.entry.dryRun && this.isStale) {
-      await this.measure("The job has moved on since the last measurement: measuring again before anything is changed.");
-      return;
-    }
     if (this.form.problem) {
-      setText(this.state, this.form.problem);
+      setText(this.frame.state, this.form.problem);
       return;
     }
-    this.primary.disabled = true;
-    setText(this.primary, "Waiting for the end of a step…");
+    if (this.wantsDryRun) {
+      await this.measure();
+      return;
+    }
+    if (!this.consent.isGiven) return;
+    if (!this.entry.needsControl) {
+      await this.ask();
+      return;
+    }
+    if (this.entry.dryRun && this.isStale && !(await this.measuresTheSame())) return;
+    this.frame.wait("Sending…");
     const command = await this.send(false);
     if (!command) return;
     const snapshot = receiptsOf(command).map(({ receipt }) => receipt.result?.snapshot).find((id) => typeof id === "string");
     if (command.state === "done" && snapshot && this.context.snapshotPath) this.showSnapshot(command, this.context.snapshotPath(snapshot));
-    else if (command.state === "done") this.dialog.close();
+    else if (command.state === "done") this.frame.dialog.close();
     else this.showProblem(receiptSentence(command, this.world_size));
+  }
+
+  /** Measure again; the button was pressed for what it said, so it is only done if it still says so. */
+  async measuresTheSame() {
+    const before = this.measured;
+    const given = this.consent.box.checked;
+    const now = await this.measure("The job has moved on since the last measurement: measuring again before anything is changed.");
+    this.consent.box.checked = given;
+    if (!now || !before) return false;
+    if (now.label === before.label && (FREES.includes(this.entry.name) ? (now.returned ?? 0) > 0 : now.says === before.says)) return true;
+    setText(this.frame.state, "measured again: it is different now. Nothing was changed; look before you confirm");
+    this.offer();
+    return false;
   }
 
   /** A question needs no confirmation: it changes nothing. */
   async ask() {
-    setText(this.state, ranksText(this.ranks, this.world_size));
-    this.primary.hidden = true;
-    setText(this.cancel, "Close");
-    fill(this.body, el("p", { class: "sentence" }, `Asking ${ranksText(this.ranks, this.world_size)}…`), el("p", { class: "sub" }, this.entry.summary));
+    const { frame } = this;
+    const where = ranksText(this.ranks, this.world_size);
+    setText(frame.state, where);
+    frame.primary.hidden = true;
+    setText(frame.cancel, "Close");
+    frame.show(el("p", { class: "sentence" }, `Asking ${where}…`), el("p", { class: "sub" }, this.entry.summary));
     const command = await this.send(false);
     if (!command) return;
     if (command.state !== "done") this.showProblem(receiptSentence(command, this.world_size));
-    else fill(this.body, ...receiptsOf(command).map(({ rank, receipt }) => resultText(this.ranks.length > 1 ? `rank ${rank}` : "", receipt)));
+    else frame.show(...receiptsOf(command).map(({ rank, receipt }) => resultText(this.ranks.length > 1 ? `rank ${rank}` : "", receipt)));
   }
 
   /**
@@ -189,23 +254,27 @@ export class CommandDialog {
   async send(dry_run) {
     this.busy = true;
     try {
-      const ranks = this.ranks.length === this.world_size ? "all" : this.ranks;
+      const ranks = this.entry.wholeRun || this.ranks.length === this.world_size ? "all" : this.ranks;
       return await runCommand(this.context.session, { name: this.entry.name, ranks, dry_run, params: this.form.values }, (command) => this.showProgress(command), this.aborting.signal);
     } catch (error) {
       if (!this.aborting.signal.aborted) this.showProblem(/** @type {Error} */ (error).message);
       return null;
     } finally {
       this.busy = false;
+      if (!this.aborting.signal.aborted) this.showLeft();
     }
   }
 
   /** @param {Command} command */
   showProgress(command) {
+    const progress = this.progress.update(command, this.world_size);
     const words = receiptsOf(command).map(({ receipt }) => (receipt.state === "running" ? receipt.message : "")).find(Boolean);
-    if (words) setText(this.state, words);
-    if (command.ranks.length <= 1 || command.dry_run) return;
-    const through = receiptsOf(command).filter(({ receipt }) => receipt.state === "prepared" || receipt.state === "done").length;
-    setText(this.primary, `Prepared ${through} of ${command.ranks.length}…`);
+    if (words) setText(this.frame.state, words);
+    if (command.dry_run || !this.entry.needsControl) return;
+    if (command.ranks.length > 1) {
+      if (!this.progress.element.isConnected) fill(this.frame.left, this.progress.element);
+      this.frame.wait(`${capital(progress.text)}…`);
+    } else this.frame.wait(command.state === "running" ? "Running…" : "Waiting for the end of a step…");
   }
 
   /**
@@ -214,20 +283,21 @@ export class CommandDialog {
    * @param {string} address
    */
   showSnapshot(command, address) {
-    setText(this.state, ranksText(this.ranks, this.world_size));
-    const open = el("a", { class: "button primary", href: address, click: () => this.dialog.close() }, "Open the snapshot");
-    fill(this.body, el("p", { class: "sentence" }, receiptSentence(command, this.world_size)), el("p", { class: "sub" }, "It is in the list of snapshots and stays there when the run ends."));
-    this.primary.replaceWith(open);
-    setText(this.cancel, "Close");
+    const { frame } = this;
+    setText(frame.state, ranksText(this.ranks, this.world_size));
+    const open = el("a", { class: "button primary", href: address, click: () => frame.dialog.close() }, "Open the snapshot");
+    frame.show(el("p", { class: "sentence" }, receiptSentence(command, this.world_size)), el("p", { class: "sub" }, "It is in the list of snapshots and stays there when the run ends."));
+    frame.primary.replaceWith(open);
+    setText(frame.cancel, "Close");
     open.focus();
   }
 
   /** @param {string} text reason first */
   showProblem(text) {
-    const again = () => (this.entry.needsControl ? this.prepare() : void this.ask());
-    const retry = el("button", { class: "button", type: "button", click: again }, this.entry.dryRun ? "Measure again" : "Back");
-    fill(this.body, el("p", { class: "problem", role: "alert" }, text), el("p", {}, retry));
-    setText(this.primary, this.entry.title);
-    this.primary.disabled = true;
+    const again = () => (this.entry.needsControl || this.form.element ? this.prepare() : void this.ask());
+    const retry = el("button", { class: "button", type: "button", click: again }, this.entry.dryRun && !this.form.element ? "Measure again" : "Back");
+    this.frame.show(el("p", { class: "problem", role: "alert" }, text), el("p", {}, retry));
+    this.frame.offer(this.entry.title, "It did not happen: the reason stands above.");
+    this.measured = null;
   }
 }

@@ -77,19 +77,51 @@ export function dryRunSentence(dryRun, activePeak) {
 }
 
 /**
+ * What a dry run says of a command that returns no memory: in the words of the rank.
+ * @param {Command} dryRun
+ */
+export function plannedSentence(dryRun) {
+  const told = receiptsOf(dryRun).map(({ receipt }) => shortIds(receipt.message ?? "")).filter(Boolean);
+  const [sentence = "The ranks accept this.", ...rest] = told;
+  const others = new Set(rest.filter((text) => text !== sentence));
+  return { sentence, sub: others.size > 0 ? `The ranks differ: ${[...others].slice(0, 2).join(" ")}` : told.length > 1 ? "Every rank says the same." : "" };
+}
+
+/**
+ * Of an id eight digits tell as much as all of them.
+ * @param {string} text
+ */
+function shortIds(text) {
+  return text.replace(/\b([0-9a-f]{8})[0-9a-f]{24}\b/g, "$1");
+}
+
+/**
+ * Why it came to this state, by the first rank that says so; named where the ranks do not all say the same.
+ * @param {Command} command
+ * @param {number} world_size
+ */
+function reasonOf(command, world_size) {
+  const told = receiptsOf(command).filter(({ receipt }) => receipt.message);
+  const guilty = told.find(({ receipt }) => receipt.state === command.state) ?? told[0];
+  if (!guilty) return undefined;
+  const text = shortIds(guilty.receipt.message ?? "");
+  const isOwn = world_size > 1 && told.some(({ receipt }) => receipt.message !== guilty.receipt.message) && !/\brank \d/i.test(text);
+  return isOwn ? `rank ${guilty.rank}: ${text}` : text;
+}
+
+/**
  * Sentence on top of a receipt.
  * @param {Command} command
  * @param {number} world_size
  */
 export function receiptSentence(command, world_size) {
   const receipts = receiptsOf(command);
-  // Of an id eight digits tell as much as all of them.
-  const message = receipts.map(({ receipt }) => receipt.message).find(Boolean)?.replace(/\b([0-9a-f]{8})[0-9a-f]{24}\b/g, "$1");
+  const message = reasonOf(command, world_size);
   const where = receipts.length ? ranksText(receipts.map(({ rank }) => rank), world_size) : ranksText(command.ranks, world_size);
   switch (command.state) {
     case "done": {
       const returned = returnedBytes(command);
-      if (known(returned)) return returned > 0 ? `${sizeText(returned)} returned to the device.` : "Nothing was returned: no segment was free.";
+      if (known(returned) && isAboutMemory(command)) return returned > 0 ? `${sizeText(returned)} returned to the device.` : "Nothing was returned: no segment was free.";
       return message ?? `Done on ${where}.`;
     }
     case "expired":
@@ -97,10 +129,18 @@ export function receiptSentence(command, world_size) {
     case "refused":
       return `Refused: ${message ?? "the agent does not allow it. Nothing was changed."}`;
     case "failed":
-      return `Failed: ${message ?? "see the log of the job."}`;
+      return message && /rolled back/i.test(message) ? `Rolled back: ${message.replace(/^rolled back:\s*/i, "")}` : `Failed: ${message ?? "see the log of the job."}`;
     default:
       return `Waiting for the end of a step on ${where}.`;
   }
+}
+
+/**
+ * Whether what counts of a receipt is memory that was returned.
+ * @param {Command} command
+ */
+export function isAboutMemory(command) {
+  return command.name.startsWith("empty_cache") || command.name === "gc_collect";
 }
 
 /**
@@ -109,10 +149,13 @@ export function receiptSentence(command, world_size) {
  * @param {number | null} returned
  * @param {number[]} ranks
  * @param {number} world_size
+ * @param {Record<string, any>} [values] of the parameters
  */
-export function actionLabel(entry, returned, ranks, world_size) {
-  const amount = entry.dryRun ? (known(returned) ? ` ${sizeText(returned)}` : " the cache") : "";
-  return `${entry.verb}${amount} on ${ranksText(ranks, world_size)}`;
+export function actionLabel(entry, returned, ranks, world_size, values = {}) {
+  const frees = entry.name.startsWith("empty_cache");
+  const amount = frees ? (known(returned) ? ` ${sizeText(returned)}` : " the cache") : "";
+  const verb = entry.verb.replace(/ ?(?:to )?\{(\w+)\}/g, (text, key) => (values[key] === null || values[key] === undefined || values[key] === "" ? "" : text.replace(`{${key}}`, String(values[key]))));
+  return `${verb}${amount} on ${ranksText(ranks, world_size)}`;
 }
 
 /**

@@ -5,12 +5,17 @@ import { el } from "../dom.js";
 /** @typedef {import("./catalogue.js").ParamField} ParamField */
 
 export class ParamForm {
-  /** @param {ParamField[]} fields */
-  constructor(fields) {
-    this.fields = fields;
+  /**
+   * @param {ParamField[]} fields
+   * @param {Record<string, any>} [given] values that stand there at first, over those of the fields
+   * @param {() => void} [onChange]
+   */
+  constructor(fields, given = {}, onChange = () => undefined) {
+    this.fields = fields.map((field) => (field.key in given ? { ...field, value: textOf(field, given[field.key]) } : field));
     /** @type {Map<string, HTMLInputElement | HTMLSelectElement>} */
     this.inputs = new Map();
-    this.element = fields.length === 0 ? null : el("section", { class: "param-form" }, el("h3", {}, "How"), ...fields.map((field) => this.row(field)));
+    this.element = fields.length === 0 ? null : el("section", { class: "param-form" }, el("h3", {}, "How"), ...this.fields.map((field) => this.row(field)));
+    this.element?.addEventListener("input", onChange);
   }
 
   /** @param {ParamField} field */
@@ -20,6 +25,11 @@ export class ParamForm {
     const note = field.note ? el("small", {}, field.note) : null;
     if (field.kind === "flag") return el("label", { class: "check" }, input, el("span", {}, field.label, note));
     return el("label", { class: "field" }, el("span", {}, field.label), el("span", { class: "with-unit" }, input, field.unit ?? null), note);
+  }
+
+  /** To the first field that is still empty, else to none: Cancel keeps the focus. */
+  focus() {
+    for (const input of this.inputs.values()) if (input instanceof HTMLInputElement && input.type !== "checkbox" && input.value === "" ) return input.focus();
   }
 
   /** What is wrong with the fields, null if nothing. */
@@ -41,6 +51,19 @@ export class ParamForm {
 }
 
 /**
+ * How a value of the protocol stands in its field.
+ * @param {ParamField} field
+ * @param {any} value
+ * @returns {string | boolean}
+ */
+export function textOf(field, value) {
+  if (field.kind === "flag") return value === true;
+  if (field.kind === "choice") return field.options?.find((option) => ("means" in option ? option.means === value : option.value === value))?.value ?? String(field.value);
+  if (Array.isArray(value)) return value.join(", ");
+  return value === null || value === undefined ? "" : String(value);
+}
+
+/**
  * A value as the protocol has it.
  * @param {ParamField} field
  * @param {string | boolean} given
@@ -52,8 +75,6 @@ export function valueOf(field, given) {
       return text === "" ? null : Number(text);
     case "numbers":
       return numbersOf(text);
-    case "text":
-      return text === "" && field.optional ? null : text;
     case "choice": {
       const option = field.options?.find(({ value }) => value === given);
       return option && "means" in option ? option.means : given;
@@ -69,6 +90,10 @@ export function valueOf(field, given) {
  */
 export function problemOf(field, given) {
   const text = given.trim();
+  if (field.kind === "choice") {
+    const option = field.options?.find(({ value }) => value === given);
+    return !option || ("means" in option && option.means === undefined) ? `${field.label}: choose one.` : null;
+  }
   if (field.kind === "text") {
     if (text === "" && !field.optional) return `${field.label}: a text is needed.`;
     return field.most && text.length > field.most ? `${field.label}: at most ${field.most.toLocaleString("en-US")} characters.` : null;

@@ -17,7 +17,7 @@ export const TRAINING_COMMANDS = [
     changesTraining: true,
     consent: "Each forward pass takes another number of samples from then on, on every rank.",
     not: "It does not touch the learning rate. Batches that the workers have loaded already keep their size.",
-    verb: "Set the batch size",
+    verb: "Set the batch size to {batch_size}",
     costs: [["First steps", "slower: kernels are chosen and memory is taken for the new shapes"], ["Out of memory", "in the first step after it, the old size comes back"]],
     params: [
       { key: "batch_size", label: "Samples of one rank", kind: "number", value: "", min: 1, max: 2 ** 24, note: "For one forward pass." },
@@ -38,7 +38,7 @@ export const TRAINING_COMMANDS = [
     changesTraining: true,
     consent: "Each optimizer step is made of another number of forward passes from then on, on every rank.",
     not: "It does not touch the learning rate. Batches that the workers have loaded already keep their size.",
-    verb: "Set the accumulation",
+    verb: "Set the accumulation to {accumulation}",
     costs: [["First steps", "slower: kernels are chosen and memory is taken for the new shapes"], ["Out of memory", "in the first step after it, the old numbers come back"]],
     params: [
       { key: "accumulation", label: "Passes for each step", kind: "number", value: "", min: 1, max: 65_536 },
@@ -58,7 +58,7 @@ export const TRAINING_COMMANDS = [
     changesTraining: true,
     consent: "Training stands still, on every rank.",
     not: "It gives no memory back: all of it stays with the job.",
-    verb: "Pause",
+    verb: "Pause training",
     costs: [["Time", "what it stands still is lost"], ["Then", "goes on by itself after the time below, long before NCCL would give up"]],
     params: [{ key: "max_s", label: "At most", kind: "number", decimal: true, value: 60, unit: "s", min: 0.1, max: 300 }],
   },
@@ -71,7 +71,7 @@ export const TRAINING_COMMANDS = [
     dryRun: false,
     place: "agent thread",
     wholeRun: true,
-    verb: "Resume",
+    verb: "Resume training",
     costs: [],
   },
   {

@@ -5,7 +5,7 @@ import { receiptSentence, receiptsOf } from "../commands/effects.js";
 import { el, fillWhenChanged } from "../dom.js";
 import { clock, clockWithUtc, count, known, ranksText } from "../format.js";
 import { happenings } from "../marks.js";
-import { reasonNotToAct } from "../run-state.js";
+import { reasonNotToAct } from "../commands/rights.js";
 import { showHappenings } from "./events.js";
 import { moduleReport, moduleTable } from "./module-table.js";
 import { dataTable, panel } from "./parts.js";

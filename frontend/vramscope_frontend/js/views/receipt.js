@@ -156,6 +156,6 @@ function receiptsByRank(receipts) {
 /** @param {Command} command */
 export function footLine(command) {
   const took = receiptsOf(command).map(({ receipt }) => receipt.took_s).filter(known);
-  const origin = { browser: "from the browser", cli: "from the command line", api: "by the API" }[command.origin] ?? command.origin;
+  const origin = { browser: "from the browser", cli: "from the command line", api: "by the API", server: "by itself", policy: "by a policy" }[command.origin] ?? command.origin;
   return [took.length ? `Took ${duration(Math.max(...took))}.` : "", `By ${command.issued_by || "not known"} ${origin}, ${clock(command.finished_ns ?? command.created_ns)}.`, `Command ${command.id.slice(0, 8)} in the audit log.`, receiptsOf(command).length ? "" : `Meant for ${ranksText(command.ranks, -1)}.`].filter(Boolean).join(" ");
 }

@@ -1,13 +1,16 @@
 // Frame of every page of a run: pill, tabs, sentence, actions; the pages themselves are swapped in.
 
 import { Actions } from "../commands/actions.js";
+import { commandEntry } from "../commands/catalogue.js";
 import { CommandDialog } from "../commands/dialog.js";
+import { liveRanks, viewOnlyReason } from "../commands/rights.js";
+import { ownCommands } from "../commands/user-commands.js";
 import { RunSession } from "../data/run-session.js";
 import { byId, el, fill, fillWhenChanged } from "../dom.js";
 import { accusedRanks, presentFindings } from "../findings.js";
 import { count, known, MIB } from "../format.js";
 import { pathOf } from "../router.js";
-import { pillOf, reasonNotToAct, silence_s } from "../run-state.js";
+import { pillOf, silence_s } from "../run-state.js";
 import { summarize } from "../run-summary.js";
 import { verdictOf } from "../verdict.js";
 import { About } from "./about.js";
@@ -55,7 +58,7 @@ export class RunPage {
     this.id = id;
     this.session = new RunSession(app.connection, app.clock, id);
     this.verdictView = new VerdictView();
-    this.actions = new Actions((name) => this.openCommand(name));
+    this.actions = new Actions((name) => this.openCommand(name), this.pathOf("commands"));
     this.problem = el("div", {});
     this.trouble = el("div", {});
     this.content = el("div", {});
@@ -207,8 +210,7 @@ export class RunPage {
   /** @param {import("../messages.js").Run} run */
   viewOnly(run) {
     if (run.state !== "live") return null;
-    const reason = reasonNotToAct({ run, link: { state: "open", attempt: 0, retry_at_ms: 0, reason: "" }, scopes: this.app.scopes, command: "empty_cache", needsControl: true });
-    return reason?.startsWith("You may look") ? reason : null;
+    return viewOnlyReason(run, this.app.scopes);
   }
 
   showView() {
@@ -248,12 +250,16 @@ export class RunPage {
   /**
    * @param {string} name
    * @param {number} [wanted] the rank that it is meant for; else the one that is shown
+   * @param {Record<string, any>} [params] values of its form at first
    */
-  openCommand(name, wanted) {
+  openCommand(name, wanted, params) {
     const { run } = this.session.store.state;
     if (!run || !this.summary || document.querySelector("dialog[open]")) return;
+    const own = ownCommands(liveRanks(run), run.world_size).find(({ entry }) => entry.name === name);
+    const entry = commandEntry(name) ?? own?.entry;
+    if (!entry) return;
     const overview = this.view instanceof Overview ? this.view : null;
     const rank = wanted ?? (run.world_size === 1 ? 0 : overview ? overview.shownRank : this.view instanceof Ranks ? this.view.actOn : null);
-    new CommandDialog(name, { session: this.session, rank, activePeak: () => overview?.facts?.activePeak ?? null, limit_bytes: this.summary.limit.bytes, snapshotPath: (snapshot) => this.snapshotPath(snapshot) }).open();
+    new CommandDialog(entry, { session: this.session, rank, params, ranks: own?.ranks, activePeak: () => overview?.facts?.activePeak ?? null, limit_bytes: this.summary.limit.bytes, snapshotPath: (snapshot) => this.snapshotPath(snapshot) }).open();
   }
 }
