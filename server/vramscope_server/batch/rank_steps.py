@@ -9,7 +9,7 @@ import numpy as np
 
 from vramscope_analysis.batch.batch_sizes import PASSES, SEEN, TOLD
 from vramscope_analysis.batch.batch_steps import MOST_ROWS
-from vramscope_analysis.evidence.columns import NO_ROWS, UNKNOWN, Rows
+from vramscope_analysis.evidence.columns import NO_ROWS, Rows
 from vramscope_analysis.evidence.run_evidence import RankEvidence, Stretch
 from vramscope_protocol.account import MemoryPart, ProcessMemory
 from vramscope_protocol.messages import RankInfo
@@ -88,11 +88,7 @@ class RankSteps:
         if not len(found.step):
             return NO_ROWS
         own = np.flatnonzero(found.life == found.life[-1])[-MOST_ROWS:]
-        columns = {
-            name: column[own]
-            for name, column in found.columns.items()
-            if column.dtype.kind == "f" or (column[own] != UNKNOWN).any()
-        }
+        columns = {name: column[own] for name, column in found.columns.items()}
         return Rows(found.time_ns[own], columns, found.step[own])
 
     def _samples(self, run_id: str, rank: int, time_ns: int | None) -> Rows:

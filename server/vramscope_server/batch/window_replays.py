@@ -144,6 +144,7 @@ def newest_window(
             snapshot["rank"] == rank
             and snapshot["state"] == "complete"
             and snapshot["mode"] in WITH_HISTORY
+            and snapshot["device"] is not None
             and snapshot["taken_ns"] >= since_ns
         ):
             batches = {sizes.get(step) for step, _ in snapshot["steps"]}
