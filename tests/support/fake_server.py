@@ -135,7 +135,7 @@ class FakeServer:
         """Wait until something arrived that makes ``predicate`` hold."""
         with self._changed:
             if not self._changed.wait_for(lambda: predicate(self), timeout_s):
-                kinds = [type(message).__name__ for message in self.messages]
+                kinds = [type(message).__name__ for message in self.messages][-100:]
                 raise AssertionError(f"waited {timeout_s} s; got {kinds}, {self.errors}")
 
     def of_type(self, kind: type[M]) -> list[M]:

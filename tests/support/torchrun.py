@@ -21,10 +21,12 @@ def torchrun(
     script: Sequence[str] = (),
     *,
     ranks: int = 2,
+    restarts: int = 0,
 ) -> Iterator[subprocess.Popen[str]]:
     """Ranks that train for ``steps`` steps, or run a script of their own with its arguments; the
-    workers end with the launcher."""
+    workers end with the launcher, which starts all of them again ``restarts`` times."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    launcher += ["--max-restarts", str(restarts)]
     watched = [sys.executable, "-m", "vramscope", "run", *options]
     watched += script or [str(SCRIPT), str(steps)]
     process = subprocess.Popen(
@@ -34,6 +36,8 @@ def torchrun(
             VRAMSCOPE_URL=api.url,
             VRAMSCOPE_TOKEN=api.token,
             VRAMSCOPE_RUN=run,
+            # gloo would look for the dead ranks, whose addresses are in the store of the launcher.
+            TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1" if restarts else "0",
         ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

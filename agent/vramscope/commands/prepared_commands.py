@@ -77,16 +77,18 @@ class PreparedCommands:
         before = self._of(command.id)
         if before is not None:  # the word that dropped it was lost on the way
             self._drop(before, Decision(command.id, before.at_step, run=False, reason=AGAIN))
-        elif self._prepared or self._met is not None:
-            raise VramscopeError(CONFLICT, HELD_BACK)
-        self._prepared[command.id] = Prepared(command, params, at_step)
-        # Read after it is in: the training thread looks after it has counted the step.
-        step = self._step()
-        if step >= at_step and self._prepared.pop(command.id, None) is not None:
-            receipt = Receipt("refused", step, message=f"step {at_step} is over")
-            self._tell(command.id, "refused", receipt, at_step)
+        if self._step() >= at_step:
+            self._tell_over(command, at_step)
             return
-        self._tell(command.id, "prepared", None, at_step)
+        if before is None and (self._prepared or self._met is not None):
+            raise VramscopeError(CONFLICT, HELD_BACK)
+        prepared = self._prepared[command.id] = Prepared(command, params, at_step)
+        # Read again when it is in: the training thread looks after it has counted the step.
+        if self._step() >= at_step and self._prepared.pop(command.id, None) is not None:
+            self._tell_over(command, at_step)
+            return
+        if self._of(command.id) is prepared:  # else the training thread was there and is through
+            self._tell(command.id, "prepared", None, at_step)
         if self._closed_because is not None:
             self.close(self._closed_because)
 
@@ -139,6 +141,10 @@ class PreparedCommands:
             met.close(sentence)
             # What it has to tell must be told before the goodbye.
             self._has_left.wait(_LEAVE_S)
+
+    def _tell_over(self, command: Command, at_step: int) -> None:
+        receipt = Receipt("refused", self._step(), message=f"step {at_step} is over")
+        self._tell(command.id, "refused", receipt, at_step)
 
     def _of(self, identity: str) -> Prepared | None:
         prepared = self._prepared.get(identity)

@@ -78,16 +78,19 @@ def test_a_step_that_is_over_is_said_and_is_no_last_word(step: int) -> None:
 
 def test_the_step_is_read_after_the_command_is_in() -> None:
     rank = Rank()
-
-    def step() -> int:
-        # As if the training thread ended the step at this very moment.
-        assert len(rank.commands) == 1
-        return 8
-
-    rank.commands._step = step
+    # As if the training thread ended the step at the moment when the command is put in.
+    rank.commands._step = lambda: 8 if len(rank.commands) else 7
     rank.prepare(8)
     assert rank.told == [("c1", "refused", 8)]
     assert len(rank.commands) == 0
+
+
+def test_a_step_that_is_over_is_said_even_while_there_is_another_command() -> None:
+    rank = Rank()
+    rank.prepare(8)
+    rank.prepare(5, "c2")
+    assert rank.told[-1] == ("c2", "refused", 5)
+    assert rank.receipts[-1].step == 5
 
 
 def test_a_second_one_is_refused_while_there_is_a_first() -> None:
