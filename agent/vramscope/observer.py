@@ -19,6 +19,7 @@ from vramscope.collectors.nvml_library import NvmlLibrary
 from vramscope.collectors.outside import Outside
 from vramscope.collectors.process_listing import ProcessListing
 from vramscope.collectors.self_cost import SelfCost
+from vramscope.commands.acting import acting_handlers
 from vramscope.commands.modules import module_handlers
 from vramscope.commands.part import CommandPart
 from vramscope.config import Config
@@ -198,6 +199,9 @@ class Observer:
                     else {}
                 ),
                 **module_handlers(self._reading, lambda: roots_of(modules.alive())),
+                **acting_handlers(
+                    self._device, lambda: self._settings.known(), lambda: self._sampler
+                ),
             },
             clock=clock,
             emit=outbox.put,
@@ -309,6 +313,7 @@ class Observer:
     def submit(self, message: Command | Decision) -> None:
         """Queue a command of the server, or take its decision on one."""
         self._commands.take(message)
+        self._sampler.wake()
 
     def commands(self) -> list[str]:
         """Names of the commands that would be run."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from vramscope.collectors.allocator_options import Options, followed
+from vramscope.devices.allocator_control import GETTER, SETTERS, torch_release
 from vramscope.devices.caching_allocator import initialised_cuda
 from vramscope.patch import Patch
 from vramscope.sampling.clock import Clock
@@ -21,13 +22,6 @@ NEWER_VARIABLE: Final = "PYTORCH_ALLOC_CONF"
 _NEWER_SINCE: Final = (2, 10)
 _LOOK_INTERVAL_NS: Final = 1_000_000_000
 _MAX_TEXT: Final = 1000
-
-# Up to 2.9, and from then on.
-_SETTERS: Final = (
-    "_cuda_cudaCachingAllocator_set_allocator_settings",
-    "_accelerator_setAllocatorSettings",
-)
-_GETTER: Final = "_accelerator_getAllocatorSettings"
 
 
 class AllocatorSettings:
@@ -63,6 +57,8 @@ class AllocatorSettings:
         self._patches: list[Patch] = []
         self._set_text: str | None = None
         self._first_text: str | None = None
+        self._followed: str | None = None
+        self._known: Options = {}
         self._told: str | None = None
         self._due_ns = 0
 
@@ -80,12 +76,20 @@ class AllocatorSettings:
         if c_module is None:
             return None
         if self._first_text is None:
-            self._first_text = text_of_environment(self._environ, _release())
+            self._first_text = text_of_environment(self._environ, torch_release())
         self._follow_changes(c_module)
-        getter = getattr(c_module, _GETTER, None)
+        getter = getattr(c_module, GETTER, None)
         asked = getter() if getter is not None else ""
-        text = asked or (self._first_text if self._set_text is None else self._set_text)
-        return str(text)[:_MAX_TEXT]
+        text = str(asked or (self._first_text if self._set_text is None else self._set_text))
+        if self._followed is None and text != self._first_text:
+            self._follow(self._first_text)
+        self._follow(text)
+        return text[:_MAX_TEXT]
+
+    def known(self) -> Options:
+        """All that is known to be set now: each text changes some options and leaves others."""
+        self.text()
+        return {**self._known}
 
     def remove(self) -> None:
         """Leave PyTorch as it was."""
@@ -105,9 +109,9 @@ class AllocatorSettings:
 
     def _follow_changes(self, c_module: Any) -> None:
         """Older releases cannot be asked: what the job sets is noted as it sets it."""
-        if self._patches or hasattr(c_module, _GETTER):
+        if self._patches or hasattr(c_module, GETTER):
             return
-        for name in _SETTERS:
+        for name in SETTERS:
             if hasattr(c_module, name):
                 patch = Patch(c_module, name, self._saw_set, _nothing, "allocator settings")
                 patch.install()
@@ -116,6 +120,12 @@ class AllocatorSettings:
     def _saw_set(self, text: Any) -> None:
         # Whatever PyTorch thinks of it: a wrong part raises after those before it have come true.
         self._set_text = str(text)
+        self._follow(self._set_text)
+
+    def _follow(self, text: str) -> None:
+        if text != self._followed:
+            self._followed = text
+            self._known = followed(self._known, text, torch_release())
 
     def _tell(self, text: str | None) -> None:
         if text is None or text == self._told:
@@ -130,12 +140,6 @@ def text_of_environment(environ: Mapping[str, str], release: tuple[int, int]) ->
     """What PyTorch of this release takes from the environment; empty is nothing."""
     names = (*VARIABLES, NEWER_VARIABLE) if release >= _NEWER_SINCE else VARIABLES
     return next((environ[name] for name in names if environ.get(name)), "")
-
-
-def _release() -> tuple[int, int]:
-    version = str(getattr(sys.modules.get("torch"), "__version__", ""))
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else _NEWER_SINCE
 
 
 def _nothing(first: Any, raised: BaseException | None) -> None:

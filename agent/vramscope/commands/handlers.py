@@ -9,6 +9,8 @@ from typing import Any
 from vramscope.commands.cache import cache_handlers
 from vramscope.commands.call import Answer, Call, Handler
 from vramscope.commands.counters import counter_handlers
+from vramscope.commands.garbage_collector import garbage_collector_handlers
+from vramscope.commands.libraries import library_handlers
 from vramscope.commands.user import DECLARED, UserCommands
 from vramscope.devices.device import Device
 from vramscope_protocol.command_table import check_params, command_spec
@@ -36,7 +38,13 @@ class CommandHandlers:
     ) -> None:
         self._device = device
         self._of_the_job = of_the_job
-        self._handlers = {**cache_handlers(device), **counter_handlers(device), **(more or {})}
+        self._handlers = {
+            **cache_handlers(device),
+            **counter_handlers(device),
+            **library_handlers(device),
+            **garbage_collector_handlers(),
+            **(more or {}),
+        }
 
     @property
     def names(self) -> list[str]:

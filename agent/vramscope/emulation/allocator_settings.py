@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from vramscope.notices import Notices
 from vramscope_analysis.allocator import (
@@ -55,6 +55,58 @@ class CurrentSettings:
     def plain(self) -> dict[str, Any]:
         """As a snapshot has them (``allocator_settings``)."""
         return snapshot_settings(self.values, self.text)
+
+
+class SettableDevice(Protocol):
+    """What is asked of an emulated device to change it."""
+
+    memory_fraction: float
+
+    def change_settings(self, text: str) -> None:
+        """Follow ``_set_allocator_settings``."""
+        ...
+
+    def set_memory_fraction(self, fraction: float) -> None:
+        """Cap what the job may have."""
+        ...
+
+
+class EmulatedControl:
+    """Sets the model as the functions of torch do. Implements ``AllocatorControl``.
+
+    Args:
+        device: what is set.
+        settings: its options.
+        release: torch release that is followed.
+    """
+
+    def __init__(
+        self, device: SettableDevice, settings: CurrentSettings, release: tuple[int, int]
+    ) -> None:
+        self._device = device
+        self._settings = settings
+        self.release = release
+        """Whose rules hold."""
+
+    def why_not(self) -> str | None:
+        """Always ``None``: the model can be set at any time."""
+        return None
+
+    def reported(self) -> Mapping[str, Any]:
+        """As a snapshot has them."""
+        return self._settings.plain()
+
+    def send(self, text: str) -> None:
+        """Set what a text says; raises as torch does."""
+        self._device.change_settings(text)
+
+    def fraction(self) -> float | None:
+        """What the job may have of the device."""
+        return self._device.memory_fraction
+
+    def set_fraction(self, fraction: float) -> None:
+        """Cap what the job may have."""
+        self._device.set_memory_fraction(fraction)
 
 
 def settings_from_environment(

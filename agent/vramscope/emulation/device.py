@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from vramscope.devices.device import DeviceMemory
-from vramscope.emulation.allocator_settings import CurrentSettings
+from vramscope.emulation.allocator_settings import CurrentSettings, EmulatedControl
 from vramscope.emulation.history import Context, History, HistoryRequest
 from vramscope.emulation.snapshot import fill_in_frames, plain_snapshot
 from vramscope.emulation.stacks import FrameLists
@@ -148,6 +148,10 @@ class EmulatedDevice:
         finally:
             values = self._settings.values
             self._mirror.change(lambda model: model.set_settings(values))
+
+    def allocator_control(self) -> EmulatedControl:
+        """What commands set the model through."""
+        return EmulatedControl(self, self._settings, self._version)
 
     def allocator_settings(self) -> str:
         """The options that were set last."""

@@ -181,6 +181,15 @@ class Sampler:
         self._ring()
         return taken.wait(timeout_s)
 
+    @property
+    def rates_hz(self) -> tuple[float, float]:
+        """The rate that is wanted, and the one that the cost budget allows now."""
+        return self._budget.wanted_rate_hz, self._budget.rate_hz
+
+    def wake(self) -> None:
+        """Take a turn now: something is there for this thread to do."""
+        self._ring()
+
     def set_rate_hz(self, rate_hz: float) -> None:
         """Wish for another rate; the budget still holds."""
         self._budget.set_wanted_rate_hz(min(rate_hz, MAX_RATE_HZ))
