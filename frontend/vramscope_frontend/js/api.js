@@ -158,6 +158,12 @@ export const api = {
   pickleAddress: (id) => `${snapshotPath(id)}/pickle`,
   /** @param {string} run @param {number} rank @returns {Promise<import("./messages.js").MapFrame>} */
   map: (run, rank) => call(`${runPath(run)}/map${query({ rank })}`),
+  /** @param {string} run @param {AbortSignal} [signal] @returns {Promise<import("./batch-fit.js").BatchAnswer>} */
+  batch: (run, signal) => call(`${runPath(run)}/batch`, { signal }),
+  /** @param {string} run @param {number} batch_size as it was offered @returns {Promise<import("./batch-fit.js").ProbeState>} */
+  probe: (run, batch_size) => call(`${runPath(run)}/batch/probe`, { method: "POST", body: { batch_size } }),
+  /** @param {string} run @returns {Promise<import("./batch-fit.js").ProbeState>} */
+  endProbe: (run) => call(`${runPath(run)}/batch/probe`, { method: "DELETE" }),
   /** @returns {Promise<{jobs: import("./messages.js").MachineJob[], taken_ns: number}>} */
   machineJobs: () => call("/api/v1/machine/jobs"),
   /** @param {string} run @returns {Promise<Command[]>} */

@@ -6,10 +6,11 @@ import { el, fillWhenChanged } from "../dom.js";
 import { clock, clockWithUtc, count, known, ranksText } from "../format.js";
 import { happenings } from "../marks.js";
 import { reasonNotToAct } from "../commands/rights.js";
+import { BatchCard } from "./batch-card.js";
 import { showHappenings } from "./events.js";
 import { moduleReport, moduleTable } from "./module-table.js";
 import { dataTable, panel } from "./parts.js";
-import { footLine, receiptTable } from "./receipt.js";
+import { footLine, receiptTable } from "./receipt-table.js";
 
 /** @typedef {import("./run-page.js").RunPage} RunPage */
 /** @typedef {import("../messages.js").Command} Command */
@@ -20,6 +21,7 @@ export class Commands {
   /** @param {RunPage} page */
   constructor(page) {
     this.page = page;
+    this.batch = new BatchCard(page);
     this.running = el("div", { class: "body" });
     this.form = el("div", { class: "body" });
     this.history = el("div", { class: "body" });
@@ -32,16 +34,19 @@ export class Commands {
     this.picked = null;
     this.element = el("div", { class: "run-grid" },
       el("div", { class: "rail" }, panel("Running", [], this.running), this.modulesPanel, panel("Receipts", [el("span", { class: "context" }, "newest first; dry runs change nothing")], this.history), panel("Events", [], this.events)),
-      el("aside", { class: "rail", "aria-label": "New command and receipt" }, panel("New command", [], this.form), panel("Receipt", [], this.detail)));
+      el("aside", { class: "rail", "aria-label": "Batch size, new command and receipt" }, this.batch.element, panel("New command", [], this.form), panel("Receipt", [], this.detail)));
   }
 
-  close() {}
+  close() {
+    this.batch.close();
+  }
 
   update() {
     const run = this.page.session.run;
     if (!run) return;
     const commands = [...this.page.session.store.state.commands].reverse();
     this.showRunning(commands.filter((command) => !FINAL.has(command.state)), run);
+    this.batch.update();
     this.showForm(run);
     const finished = commands.filter((command) => FINAL.has(command.state));
     this.showHistory(finished, run);
