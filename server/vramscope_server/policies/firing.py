@@ -106,8 +106,7 @@ class Firings:
         )
         # Written before anything is asked for: a server that starts again must not do it too soon.
         row = None if is_sent else _audit_row(policy, firing, f"{firing.result}: {firing.why}")
-        fired = policy.fired = policy.fired + 1
-        policy.last_fired_ns[run_id] = firing.time_ns
+        fired = policy.fired + 1
 
         def write(connection: Connection) -> int:
             if row is not None:
@@ -116,6 +115,8 @@ class Firings:
             return policies.add_firing(connection, firing)
 
         firing.number = await self._store.write(write)
+        policy.fired = fired
+        policy.last_fired_ns[run_id] = firing.time_ns
         if firing.command_id is not None:
             await self._submit(policy, firing, is_dry=is_dry)
 

@@ -55,8 +55,8 @@ def test_one_value_that_is_not_above_begins_it_anew() -> None:
     take(holding, [11, 12, 10, 13, 14], 100)
     assert holding.held_s == 1
     take(holding, [15, 10], 105)
-    assert holding.held_s is None
     assert not holding.is_met(None)
+    assert holding.held_s is None
 
 
 def test_below() -> None:
