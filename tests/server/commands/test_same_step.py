@@ -106,6 +106,7 @@ def test_a_step_that_is_over_is_tried_again_farther_ahead(store: Store) -> None:
         world.step_over("c1", 2, first, reached=300)
         second = await asked(world, attempt=2)
         assert second > 300
+        assert (shown(world)["state"], shown(world)["agreement"]["prepared"]) == ("queued", 0)
         again = [decision for _rank, decision in world.carrier.decisions]
         assert again == [Decision("c1", first, run=False, reason="again")] * 4
         # What was said of the first step comes late, and says nothing of the second.
@@ -185,17 +186,17 @@ def test_ranks_that_do_not_answer_a_drop_are_answered_for_and_may_still_do_so(
 def test_a_rank_that_is_cut_off_is_asked_again_when_it_is_back(store: Store) -> None:
     async def scenario(world: World) -> None:
         _record, step = await begin(world)
-        for rank in (0, 1, 2):
+        for rank in (1, 2, 3):
             world.prepared("c1", rank, step)
-        world.carrier.connected.discard(3)
-        world.coordinator.rank_disconnected("r1", 3)
+        world.carrier.connected.discard(0)
+        world.coordinator.rank_disconnected("r1", 0)
         await asyncio.sleep(0.05)
         assert world.carrier.decisions == []
-        world.carrier.connected.add(3)
-        world.coordinator.rank_connected("r1", 3)
+        world.carrier.connected.add(0)
+        world.coordinator.rank_connected("r1", 0)
         rank, command = world.carrier.sent[-1]
-        assert (rank, command.id, command.at_step) == (3, "c1", step)
-        world.prepared("c1", 3, step)
+        assert (rank, command.id, command.at_step) == (0, "c1", step)
+        world.prepared("c1", 0, step)
         assert (await decided(world)).run
 
     play(store, scenario, connected=RANKS)

@@ -108,6 +108,22 @@ def test_a_server_that_is_stopped_lets_no_rank_wait(store: Store) -> None:
     assert {command.id for _rank, command in after.carrier.sent} == {"c2"}
 
 
+def test_what_no_rank_was_asked_for_is_over_at_once_when_one_of_them_ends(store: Store) -> None:
+    async def before(world: World) -> None:
+        await world.submit(id="c1", name="empty_cache", ranks="all")
+
+    play(store, before, connected=(0, 1, 2), ranks=4)
+
+    async def after(world: World) -> None:
+        world.runs.rank_states[3] = "ended"
+        world.coordinator.rank_disconnected("r1", 3)
+        await world.until(lambda: world.stored("c1")["state"] == "refused")
+        assert messages(world) == {"Rank 3 has ended. Nothing was changed."}
+
+    world = play(store, after, Limits(command_grace_s=3600), connected=(0, 1, 2), ranks=4)
+    assert world.carrier.sent == []
+
+
 async def asked_of_next_server(world: World) -> None:
     await asked(world)
 
