@@ -43,8 +43,8 @@ def measured(api: Api, model: str, capacity_mib: float) -> tuple[str, bool]:
     advice: dict[str, Any] = trial.advised(api, PLAN, 10)["advice"]
     size = advice["batch_size"]
     steps = STEPS if model == "lengths" else 4
-    largest = trial.outcome(f"search:{steps}", *less)["largest"]
-    at_all = trial.outcome(f"search:{steps}", *whole)["largest"]
+    largest = trial.outcome(f"search:{steps}:{size}", *less)["largest"]
+    at_all = trial.outcome(f"search:{steps}:{size}", *whole)["largest"]
     runs = trial.outcome(f"{size}x{STEPS}", *whole)["failed_at"] is None
     runs_plain = trial.outcome(f"{plain['batch_size']}x{STEPS}", *whole)["failed_at"] is None
     share, share_plain = size / largest, plain["batch_size"] / largest

@@ -10,7 +10,7 @@ from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 HEAD_ROOM: Final = 0.05
 
-_PIECES: Final = 0.04
+_PIECES: Final = 0.08
 """Part of the room that lies between live blocks at the peak, where no recording tells."""
 _SEGMENT_STEP_BYTES: Final = 2 << 20
 """Segments of large tensors are a multiple of this: about half of it is wasted in each."""

@@ -26,7 +26,7 @@ def test_it_fits_with_head_room_and_is_near_the_largest_that_does() -> None:
     found = advised(batch_rank(planned((8, 9), (48, 9))))
     truth = int((ALLOWED - FIXED - GIB) // (GIB // 2))
     assert line(found.batch) <= found.peak_bytes <= ALLOWED
-    assert 0.93 * truth <= found.batch <= truth
+    assert 0.88 * truth <= found.batch <= truth
     assert found.low <= found.batch
     assert found.high == truth
     assert found.confidence == "medium"  # what lies between blocks is a guess

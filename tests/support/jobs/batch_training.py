@@ -1,10 +1,11 @@
 """Trains one of the models of batch_models.py with batch sizes of the caller's choice.
 
     batch_training.py MODEL SIZExSTEPS[,SIZExSTEPS ...] [--device=cuda] [--scale=1] [--cap-mib=0]
-    batch_training.py MODEL search:STEPS ...
+    batch_training.py MODEL search:STEPS:START ...
 
 Ends with a line of JSON. Running out of memory is no failure of the job: it says at which size.
-With "search" it looks for the largest size with which so many steps of a new training fit.
+With "search" it looks, from START on, for the largest size with which so many steps of a new
+training fit.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def main() -> None:
         total_bytes = cuda.get_device_properties(0).total_memory
         cuda.set_per_process_memory_fraction(asked.cap_mib * MIB / total_bytes)
     if asked.plan.startswith("search:"):
-        steps = int(asked.plan.partition(":")[2])
-        found: object = {"largest": largest(asked.model, asked.device, asked.scale, steps)}
+        steps, begin = (int(each) for each in asked.plan.split(":")[1:])
+        found: object = {"largest": largest(asked.model, asked.device, asked.scale, steps, begin)}
     else:
         found = train(make(asked.model, asked.device, asked.scale), asked.plan)
     print(json.dumps(found), flush=True)
@@ -61,7 +62,7 @@ def train(training: Training, plan: str) -> dict[str, int | None]:
     return {"steps": done, "failed_at": None}
 
 
-def largest(model: str, device: str, scale: int, steps: int) -> int:
+def largest(model: str, device: str, scale: int, steps: int, begin: int) -> int:
     """By bisection, each size with a model of its own and an empty cache."""
 
     def fits(size: int) -> bool:
@@ -70,9 +71,12 @@ def largest(model: str, device: str, scale: int, steps: int) -> int:
         torch.cuda.empty_cache()
         return found["failed_at"] is None
 
-    low, high = 0, 16
+    low = begin
+    while low and not fits(low):
+        low = int(low / 1.1)
+    high = max(int(low * 1.1), low + 1)
     while fits(high):
-        low, high = high, 2 * high
+        low, high = high, max(int(high * 1.1), high + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -12,6 +12,7 @@ import { ProbeDialog } from "./probe-dialog.js";
 /** @typedef {import("../batch-fit.js").BatchAdvice} BatchAdvice */
 
 const COMMAND = "set_batch_size";
+const RECORD = "history_start";
 const EVERY_MS = 5000;
 /** While a probe or a replay is under way. */
 const SOON_MS = 1000;
@@ -93,9 +94,17 @@ export class BatchCard {
     const offered = choices(advice);
     const buttons = offered.map(({ label, params }, i) => el("button", { class: i === 0 ? "button primary" : "button", type: "button", disabled: why !== null, title: why, click: () => this.page.openCommand(COMMAND, undefined, params) }, label));
     const ask = probe ? el("button", { class: "button", type: "button", disabled: why !== null, title: why, click: () => this.openProbe() }, `Probe ${probe.steps} steps with ${probe.batch_size}…`) : null;
+    const record = advice.is_replayed ? null : this.recordButton();
     const stop = busy && reason === null ? el("button", { class: "button small", type: "button", click: () => void this.endProbe() }, "Set back now") : null;
     const told = probeText(probing);
-    return el("div", { class: "batch-actions" }, el("p", { class: "buttons" }, ...buttons, ask), ...offered.filter(({ note }) => note).slice(0, 1).map(({ note }) => el("p", { class: "sub" }, note)), reason === null ? null : el("p", { class: "sub" }, reason), told ? el("p", { class: probing?.state === "failed" ? "problem" : "sub", role: "status" }, told, " ", stop) : null);
+    return el("div", { class: "batch-actions" }, el("p", { class: "buttons" }, ...buttons, ask, record), ...offered.filter(({ note }) => note).slice(0, 1).map(({ note }) => el("p", { class: "sub" }, note)), reason === null ? null : el("p", { class: "sub" }, reason), told ? el("p", { class: probing?.state === "failed" ? "problem" : "sub", role: "status" }, told, " ", stop) : null);
+  }
+
+  /** What lies unused between blocks is only known from a recording. */
+  recordButton() {
+    const { app, actions, session } = this.page;
+    const why = actions.reasonOf(RECORD, session.run, app.link, app.scopes);
+    return el("button", { class: "button", type: "button", disabled: why !== null, title: why, click: () => this.page.openCommand(RECORD, undefined, { steps: 2 }) }, "Record 2 steps…");
   }
 
   /** @param {BatchAnswer} answer */
