@@ -14,6 +14,11 @@ AGENT: Final = "agent"
 SCOPES: Final = frozenset({VIEW, CONTROL, AGENT})
 """``view`` reads, ``control`` sends commands that change a job, ``agent`` delivers data."""
 
+_HOW_TO_GET: Final = {
+    scope: f"whoever runs the server makes one with 'vramscope token create --scope {scopes}'"
+    for scope, scopes in ((VIEW, "view"), (CONTROL, "view,control"), (AGENT, "agent"))
+}
+
 
 @dataclass(frozen=True)
 class Principal:
@@ -46,7 +51,8 @@ class Principal:
             raise VramscopeError(
                 FORBIDDEN,
                 f"expected a token with the scope {scope!r}, "
-                f"got {', '.join(sorted(self.scopes)) or 'none'}",
+                f"got {', '.join(sorted(self.scopes)) or 'none'}; "
+                f"{_HOW_TO_GET[scope]}",
             )
 
     def require_run(self, run_id: str | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.made_policies import RESERVED, WHEN, finding_record
+from tests.support.made_policies import WHEN, finding_record
 from tests.support.policy_rig import ME, PolicyRig, with_rig
 from tests.support.server_rows import make_rows
 from vramscope_protocol.errors import VramscopeError
@@ -146,8 +146,9 @@ def test_what_an_agent_kept_while_it_was_away_is_no_reason(tmp_path: Path) -> No
         for part in range(6):  # ten minutes of it a second, all above
             rig.now_s += 1
             times = [int((begin_s + part * 600 + s) * 1e9) for s in range(0, 600, 50)]
-            rows = {"time_ns": times, "step": [1] * 12, RESERVED.replace(".", "__"): [7 << 30] * 12}
-            rig.engine.take_samples("r1", 0, make_rows(**rows))
+            above = [7 << 30] * 12
+            rows = make_rows(time_ns=times, step=[1] * 12, reserved_bytes__all__current=above)
+            rig.engine.take_samples("r1", 0, rows)
             await rig.engine.decide()
         await rig.seconds(30, gib=1)
         assert rig.asked == []
