@@ -81,6 +81,10 @@ class Limits:
     """Longest deadline that may be asked for."""
     command_open: int = 64
     """Unfinished commands per run."""
+    command_open_caller: int = 32
+    """Of these, of one caller."""
+    command_open_policies: int = 16
+    """Of these, of all policies."""
     command_burst: int = 20
     """Commands that one caller may post at once; they come back at one per second."""
     command_grace_s: float = 5.0

@@ -17,7 +17,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from vramscope_protocol.commands import Receipt
-from vramscope_protocol.errors import CONFLICT, FORBIDDEN, NOT_FOUND, RATE_LIMITED, VramscopeError
+from vramscope_protocol.errors import CONFLICT, FORBIDDEN, NOT_FOUND, VramscopeError
 from vramscope_protocol.messages import CommandUpdate
 from vramscope_server.auth.throttle import Throttle
 from vramscope_server.commands.agreement import Agreement
@@ -26,6 +26,7 @@ from vramscope_server.commands.ledger import Ledger
 from vramscope_server.commands.messenger import Messenger
 from vramscope_server.commands.record import CommandRecord, RankAnswer, record_from_dict
 from vramscope_server.commands.request import CommandRequest, Issuer, make_record
+from vramscope_server.commands.room import check_room
 from vramscope_server.commands.same_step import SameStep
 from vramscope_server.commands.summary import sentence
 from vramscope_server.commands.verdict import give_up, next_check_ns
@@ -127,7 +128,7 @@ class Coordinator:
             known = await self._known(record.id)
             if known is not None:
                 return _same_or_conflict(known, record)
-            self._check_room(run_id, state)
+            self._check_room(record, state)
             if not await self._ledger.accept(record, issuer.address):
                 raise VramscopeError(CONFLICT, f"the id {record.id} was taken at the same moment")
             self._open[record.id] = record
@@ -207,16 +208,11 @@ class Coordinator:
             raise VramscopeError(NOT_FOUND, f"no run with the id or the name {run!r}")
         return run_id, state
 
-    def _check_room(self, run_id: str, state: dict[str, Any]) -> None:
+    def _check_room(self, record: CommandRecord, state: dict[str, Any]) -> None:
         if state["state"] == "ended":
             raise VramscopeError(CONFLICT, f"the run {state['name']!r} has ended")
-        waiting = sum(record.run_id == run_id for record in self._open.values())
-        if waiting >= self._limits.command_open:
-            raise VramscopeError(
-                RATE_LIMITED,
-                f"expected at most {self._limits.command_open} unfinished commands a run, "
-                f"got {waiting}",
-            )
+        waiting = (each for each in self._open.values() if each.run_id == record.run_id)
+        check_room(record, waiting, self._limits)
 
     async def _known(self, command_id: str) -> CommandRecord | None:
         record = self._open.get(command_id) or self._recent.get(command_id)
