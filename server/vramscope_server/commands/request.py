@@ -7,6 +7,8 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+import msgspec
+
 from vramscope_protocol.command_table import check_params, command_spec
 from vramscope_protocol.commands import CommandSpec
 from vramscope_protocol.errors import BAD_REQUEST, VramscopeError
@@ -75,6 +77,7 @@ def make_record(
             BAD_REQUEST,
             f"id: expected 1 to 64 letters, digits, '-' or '_', got {request.id[:80]!r}",
         )
+    _check_travels(params)
     way = choose_way(spec, ranks, run, can_prepare, dry_run=request.dry_run)
     return CommandRecord(
         id=request.id or uuid.uuid4().hex,
@@ -106,6 +109,16 @@ def _checked(
     if request.dry_run:
         raise VramscopeError(BAD_REQUEST, f"{spec.name} has no dry run")
     return spec, check_user_params(declared, params)
+
+
+def _check_travels(params: dict[str, Any]) -> None:
+    """What is stored is sent to each rank that connects: it has to fit into a message."""
+    try:
+        msgspec.msgpack.encode(params)
+    except (OverflowError, UnicodeEncodeError, RecursionError) as error:
+        raise VramscopeError(
+            BAD_REQUEST, f"params: expected values that fit into a message: {error}"
+        ) from None
 
 
 def _target_ranks(wanted: list[int] | Literal["all"], run_ranks: list[int]) -> list[int]:

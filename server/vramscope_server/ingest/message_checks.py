@@ -59,6 +59,8 @@ def check_register(message: Register) -> None:
     _check_text("rank.launcher", message.rank.launcher)
     _check_text("rank.job", message.rank.job)
     _check_range("devices", len(message.rank.devices), 0, MAX_DEVICES)
+    for command in message.rank.user_commands:
+        _check_text("name of a command", command.name)
     for device in message.rank.devices:
         _check_text("device.name", device.name)
         for size in (device.total_bytes, device.limit_bytes):

@@ -87,9 +87,12 @@ SET_LR = UserCommand(
 SHOW = UserCommand("user.show", right="view")
 
 
+NOTE = UserCommand("user.note", params=[UserParam("n", "int"), UserParam("text", "str")])
+
+
 def job_with_commands() -> FakeRuns:
     runs = FakeRuns(2)
-    runs.declared = {0: [SET_LR, SHOW], 1: [SET_LR, SHOW]}
+    runs.declared = {rank: [SET_LR, SHOW, NOTE] for rank in (0, 1)}
     return runs
 
 
@@ -112,6 +115,8 @@ def test_a_command_of_the_job_has_its_own_values_right_and_step() -> None:
         ({"name": "user.set_lr", "params": {"lr": -1}}, "lr: expected at least 0"),
         ({"name": "user.set_lr", "params": {"lr": 1, "x": 1}}, "got 'x'"),
         ({"name": "user.show", "dry_run": True}, "user.show has no dry run"),
+        ({"name": "user.note", "params": {"n": 10**30, "text": ""}}, "fit into a message"),
+        ({"name": "user.note", "params": {"n": 1, "text": "\ud800"}}, "fit into a message"),
     ],
 )
 def test_values_of_a_command_of_the_job_are_checked(request_: dict[str, Any], message: str) -> None:

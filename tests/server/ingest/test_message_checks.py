@@ -17,6 +17,7 @@ from vramscope_protocol.messages import (
     Lost,
     Register,
 )
+from vramscope_protocol.user_commands import UserCommand
 from vramscope_server.ingest.message_checks import (
     StreamChecks,
     check_lost,
@@ -50,6 +51,7 @@ def test_a_good_registration() -> None:
         lambda m: setattr(m.rank, "rank", 2**40),
         lambda m: setattr(m.rank, "pid", 2**64 - 1),
         lambda m: setattr(m.rank, "started_ns", -1),
+        lambda m: setattr(m.rank, "user_commands", [UserCommand("user.nul\0")]),
         lambda m: setattr(m.rank, "devices", [DeviceInfo(0, "x")] * 65),
         lambda m: setattr(m.rank, "devices", [DeviceInfo(0, "x", total_bytes=2**63)]),
     ],
