@@ -47,15 +47,15 @@ class ProbePlan:
     def costs(self) -> list[tuple[str, str]]:
         """What it costs, as pairs of what and how much."""
         learns = (
-            "of another number of samples: learning rates and schedules are left as they are"
+            "another number of samples: learning rates and schedules stay as they are"
             if self.changes_global_batch
-            else "of as many samples as before, in other parts"
+            else "as many samples as before, in other parts"
         )
         return [
             ("Steps", f"{self.steps} with {self.batch} samples in place of {self.back}"),
-            ("These steps", f"learn {learns}"),
-            ("Memory", "stays below the limit by what is known; what is taken stays in the cache"),
-            ("If it runs out", "the size goes back by itself, and the step is done again or lost"),
+            ("Each learns from", learns),
+            ("Memory", "by what is known it stays below the limit; what is taken stays in the cache"),
+            ("Out of memory", "in the first of them, the old size comes back"),
             ("Compiled code", "is compiled again for another size"),
         ]
 

@@ -56,7 +56,7 @@ import { count, gib, known, percent, plural, sizeText } from "./format.js";
  * @property {ProbeState | null} probing
  */
 
-const CONFIDENCE = { high: "sure", medium: "fairly sure", low: "a lower bound" };
+const CONFIDENCE = { high: "sure", medium: "fairly sure", low: "more may fit" };
 
 /**
  * The number in large, and its range.
@@ -64,7 +64,7 @@ const CONFIDENCE = { high: "sure", medium: "fairly sure", low: "a lower bound" }
  */
 export function headline(advice) {
   const { low, high, batch_size } = advice;
-  const range = known(high) ? (low === high ? "" : `range ${count(low)} to ${count(high)}`) : `at least ${count(low)}, more may fit`;
+  const range = known(high) ? (low === high ? "" : `range ${count(low)} to ${count(high)}`) : `at least ${count(low)}`;
   return { number: count(batch_size), range, confidence: CONFIDENCE[advice.confidence] };
 }
 

@@ -25,7 +25,7 @@ export class ProbeDialog {
     this.cancel = el("button", { class: "button", type: "button", click: () => this.dialog.close() }, "Cancel");
     this.primary = el("button", { class: "button primary", type: "button", disabled: true, click: () => void this.begin() }, this.label);
     this.dialog = el("dialog", { "aria-labelledby": "probe-title", close: () => this.onClose(), keydown: (/** @type {KeyboardEvent} */ event) => this.onKey(event) },
-      el("header", {}, el("h2", { id: "probe-title" }, "Probe another batch size"), el("div", { class: "controls" }, el("kbd", {}, "Esc"))), this.body, el("footer", {}, this.cancel, this.primary));
+      el("header", {}, el("h2", { id: "probe-title" }, "Probe another batch size"), el("div", { class: "controls" }, el("kbd", {}, "Esc"))), this.body, el("footer", {}, el("span", { class: "left" }), this.cancel, this.primary));
   }
 
   get label() {
