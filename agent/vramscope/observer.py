@@ -200,7 +200,7 @@ class Observer:
                 ),
                 **module_handlers(self._reading, lambda: roots_of(modules.alive())),
                 **acting_handlers(
-                    self._device, lambda: self._settings.known(), lambda: self._sampler
+                    self._device, lambda: (self._settings, self._sampler, self._tensors)
                 ),
             },
             clock=clock,

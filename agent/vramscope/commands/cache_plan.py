@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-_DEFAULT_POOL: Final = (0, 0)
+DEFAULT_POOL: Final = (0, 0)
 
 
 class CachePlan(Struct, frozen=True):
@@ -18,6 +18,8 @@ class CachePlan(Struct, frozen=True):
     """Segments, or mapped ranges of expandable segments, that would give something back."""
     stranded_bytes: int = 0
     """Free, but in a segment (or a page of an expandable one) that is partly in use."""
+    stranded_segments: int = 0
+    """Segments that are split between such memory and what is in use."""
     private_pool_bytes: int = 0
     """Free, but kept by CUDA graphs or memory pools of the job."""
     segments: int = 0
@@ -30,24 +32,31 @@ def plan_empty_cache(segments: Iterable[Mapping[str, Any]]) -> CachePlan:
     Private pools are kept as long as their graph or pool lives, which the segments do not tell,
     so they count as kept.
     """
-    returnable_bytes = returnable_segments = stranded_bytes = private_pool_bytes = count = 0
+    returnable_bytes = returnable_segments = stranded_bytes = stranded_segments = 0
+    private_pool_bytes = count = 0
     for segment in segments:
         count += 1
-        free_ranges = _free_ranges(segment)
-        free_bytes = sum(end - start for start, end in free_ranges)
-        if tuple(segment.get("segment_pool_id", _DEFAULT_POOL)) != _DEFAULT_POOL:
+        ranges = free_ranges(segment)
+        free_bytes = sum(end - start for start, end in ranges)
+        if tuple(segment.get("segment_pool_id", DEFAULT_POOL)) != DEFAULT_POOL:
             private_pool_bytes += free_bytes
             continue
-        given_bytes = _given_back(segment, free_ranges)
+        given_bytes = sum(end - start for start, end in given_ranges(segment, ranges))
         returnable_bytes += given_bytes
         returnable_segments += given_bytes > 0
         stranded_bytes += free_bytes - given_bytes
+        stranded_segments += free_bytes > given_bytes
     return CachePlan(
-        returnable_bytes, returnable_segments, stranded_bytes, private_pool_bytes, count
+        returnable_bytes,
+        returnable_segments,
+        stranded_bytes,
+        stranded_segments,
+        private_pool_bytes,
+        count,
     )
 
 
-def _free_ranges(segment: Mapping[str, Any]) -> list[tuple[int, int]]:
+def free_ranges(segment: Mapping[str, Any]) -> list[tuple[int, int]]:
     """Free ranges as offsets from the segment's start, neighbours merged as the allocator does."""
     ranges: list[tuple[int, int]] = []
     offset = 0
@@ -62,13 +71,14 @@ def _free_ranges(segment: Mapping[str, Any]) -> list[tuple[int, int]]:
     return ranges
 
 
-def _given_back(segment: Mapping[str, Any], free_ranges: list[tuple[int, int]]) -> int:
+def given_ranges(
+    segment: Mapping[str, Any], ranges: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """What goes back of a segment with these free ranges: all of it or nothing, or whole pages."""
     total_bytes = int(segment["total_size"])
     if not segment.get("is_expandable"):
-        return total_bytes if free_ranges == [(0, total_bytes)] else 0
+        return ranges if ranges == [(0, total_bytes)] else []
     # Mapped ranges start at a page, so pages are counted from the start of the range.
     page_bytes = int(segment["page_bytes"])
-    return sum(
-        max(0, end // page_bytes - -(-start // page_bytes)) * page_bytes
-        for start, end in free_ranges
-    )
+    pages = ((-(-start // page_bytes), end // page_bytes) for start, end in ranges)
+    return [(first * page_bytes, last * page_bytes) for first, last in pages if first < last]

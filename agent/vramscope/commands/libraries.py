@@ -74,7 +74,8 @@ def _cuda(device: Device) -> Any:
 def _refuse_with_graphs(what: str) -> None:
     """A captured graph has written down the addresses of what it works with, and uses them."""
     graph: Any = getattr(sys.modules["torch"].cuda, "CUDAGraph", None)
-    if graph is not None and any(isinstance(each, graph) for each in gc.get_objects()):
+    # By its type: to ask an object itself would run code of the job.
+    if graph is not None and any(issubclass(type(each), graph) for each in gc.get_objects()):
         raise VramscopeError(
             CONFLICT,
             f"this job has captured CUDA graphs, which may use {what}; nothing was changed",

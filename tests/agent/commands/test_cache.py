@@ -11,6 +11,9 @@ from tests.support.fake_device import FakeDevice
 from tests.support.fake_torch import nested_stats
 from vramscope.commands.cache import cache_handlers
 from vramscope.commands.call import Call
+from vramscope.commands.stranding import ELSE
+from vramscope.tensors.category import PARAMETERS
+from vramscope.tensors.owners import Owned
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.commands import Receipt
 
@@ -59,7 +62,11 @@ def test_empty_cache_reports_what_was_measured_and_not_what_was_planned(
     }
     assert receipt.after["reserved_bytes"] == 9 * MIB
     assert receipt.returned_bytes == 11 * MIB
-    assert receipt.message == "Returned 11 MiB to the device. 2 MiB stayed stranded."
+    assert receipt.message == (
+        "Returned 11 MiB to the device; 2 MiB stayed stranded in 1 split segment, held by tensors "
+        "that are no parameter, gradient, optimizer state or buffer."
+    )
+    assert receipt.result["stranded_bytes"] == receipt.result["held_by"][0]["bytes"] == 2 * MIB
 
 
 def test_a_dry_run_promises_what_the_segments_say_and_touches_nothing(
@@ -74,10 +81,50 @@ def test_a_dry_run_promises_what_the_segments_say_and_touches_nothing(
         "returnable_bytes": 12 * MIB,
         "returnable_segments": 1,
         "stranded_bytes": 2 * MIB,
+        "stranded_segments": 1,
         "private_pool_bytes": 0,
         "segments": 2,
+        "held_by": [{"what": ELSE, "bytes": 2 * MIB, "segments": 1}],
     }
-    assert receipt.message == ("Would return 12 MiB in 1 of 2 segments; 2 MiB would stay stranded.")
+    assert receipt.message == (
+        "Would return 12 MiB of 14 MiB cached; 2 MiB would stay stranded in 1 split segment, held "
+        f"by {ELSE}."
+    )
+
+
+def test_the_holders_are_named_by_line_and_counted_only_where_there_is_none(
+    device: FakeDevice,
+) -> None:
+    frames = [{"filename": "/home/me/train.py", "line": 31, "name": "keep"}]
+    device.segment_list[1]["blocks"][0]["frames"] = frames
+    call = Call(dry_run=True)
+    receipt = cache_handlers(device, lambda: pytest.fail("counted"))["empty_cache"](call)
+    assert isinstance(receipt, Receipt)
+    assert receipt.result["held_by"][0]["what"] == "/home/me/train.py:31 keep"
+    assert receipt.message.endswith("1 split segment, held by /home/me/train.py:31 keep.")
+    del device.segment_list[1]["blocks"][0]["frames"]
+    device.segment_list[1]["address"] = 4096
+    owned = [Owned(4096, 6 * MIB, PARAMETERS, "encoder.weight")]
+    receipt = cache_handlers(device, lambda: owned)["empty_cache"](call)
+    assert isinstance(receipt, Receipt)
+    assert receipt.result["held_by"][0]["what"] == "parameters of encoder"
+
+
+def test_nothing_is_counted_where_nothing_is_stranded(device: FakeDevice) -> None:
+    del device.segment_list[1]
+    for dry_run in (True, False):
+        handler = cache_handlers(device, lambda: pytest.fail("counted"))["empty_cache"]
+        receipt = handler(Call(dry_run=dry_run))
+        assert isinstance(receipt, Receipt)
+        assert "stranded." in receipt.message
+        assert receipt.result["held_by"] == []
+
+
+def test_what_private_pools_keep_is_told(device: FakeDevice) -> None:
+    device.segment_list[0]["segment_pool_id"] = (0, 1)
+    receipt = run(device, "empty_cache", dry_run=True)
+    assert receipt.message.startswith("Would return 0 B of 14 MiB cached; 2 MiB would stay")
+    assert receipt.message.endswith("12 MiB would stay with CUDA graphs and memory pools.")
 
 
 def test_garbage_is_collected_before_the_cache_is_emptied(

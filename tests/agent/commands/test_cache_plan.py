@@ -41,6 +41,7 @@ def test_a_segment_goes_whole_or_not_at_all(blocks: str, returnable: int, strand
         returnable_bytes=returnable * MIB,
         returnable_segments=int(returnable > 0),
         stranded_bytes=stranded * MIB,
+        stranded_segments=int(stranded > 0),
         segments=1,
     )
 

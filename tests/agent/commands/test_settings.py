@@ -55,11 +55,19 @@ class Control:
         self.cap = fraction
 
 
+class _Device(FakeDevice):
+    def __init__(self, control: Control) -> None:
+        super().__init__()
+        self.control = control
+
+    def allocator_control(self) -> Control:
+        return self.control
+
+
 class Rig:
     def __init__(self, text: str = "") -> None:
         self.control = Control(text)
-        self.device: Any = FakeDevice()
-        self.device.allocator_control = lambda: self.control
+        self.device = _Device(self.control)
         self.device.stats = nested_stats(reserved_bytes=600, allocated_bytes=300)
         self.handlers = setting_handlers(self.device, lambda: self.control.known)
 
@@ -169,9 +177,10 @@ def test_without_a_report_the_texts_have_to_do() -> None:
 def test_where_there_is_nothing_to_set_the_answer_says_why() -> None:
     rig = Rig()
     rig.control.obstacle = "this job has not used CUDA"
-    for run in (lambda: rig.set("expandable_segments:True"), lambda: rig.cap(0.5)):
-        with pytest.raises(VramscopeError, match="has not used CUDA"):
-            run()
+    with pytest.raises(VramscopeError, match="has not used CUDA"):
+        rig.set("expandable_segments:True")
+    with pytest.raises(VramscopeError, match="has not used CUDA"):
+        rig.cap(0.5)
 
 
 def test_a_cap_has_both_sides_in_the_receipt() -> None:
