@@ -106,6 +106,10 @@ class LoaderWatch:
         self._has_batch = False
         self._depth = 0
         self._training: tuple[LoaderPass, ...] = ()
+        self.batch_count = UNKNOWN
+        """Batches of the last step."""
+        self.at_boundary: Callable[[], object] | None = None
+        """Called at the end of each step, when all of this is up to date."""
 
     @property
     def training(self) -> tuple[LoaderPass, ...]:
@@ -159,7 +163,10 @@ class LoaderWatch:
         if read:
             self._training = tuple(read)
         samples, batches, largest = zip(*counts, strict=True) if counts else ((), (), ())
-        return (_all(sum, samples), _all(max, batches), _all(sum, largest))
+        self.batch_count = _all(max, batches)
+        if self.at_boundary is not None:
+            self.at_boundary()
+        return (_all(sum, samples), self.batch_count, _all(sum, largest))
 
     def _pass_of(self, iterator: Any) -> LoaderPass:
         found = self._passes.get(id(iterator))

@@ -9,7 +9,7 @@ from vramscope.collectors.allocator import AllocatorCounters, Layout
 from vramscope.devices.device import Device
 from vramscope.guard import guarded
 from vramscope.notices import Notices
-from vramscope.peaks.step_peaks import StepPeaks
+from vramscope.peaks.step_peaks import PEAK_NAMES, StepPeaks
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.rows import FieldSet, Row, RowBuffer, RowSink
 from vramscope.steps.step_columns import StepColumns
@@ -51,6 +51,8 @@ class StepRows:
         self._more: list[StepColumns] = []
         self._columns: tuple[Layout, tuple[Field, ...], FieldSet] | None = None
         self._last_boundary_ns: int | None = None
+        self.peak_bytes = UNKNOWN
+        """Highest allocated bytes of the step that ended last."""
 
     def add_columns(self, columns: StepColumns) -> None:
         """Before the first row: add columns."""
@@ -75,6 +77,7 @@ class StepRows:
             stats = self._device.memory_stats()
         else:
             stats, of_peaks = self._peaks.end_step(data_wait_us)
+            self.peak_bytes = of_peaks[self._peaks.names.index(PEAK_NAMES[0])]
         layout, values = self._counters.read(stats)
         now_ns = self._clock.monotonic_ns()
         last_ns = self._last_boundary_ns

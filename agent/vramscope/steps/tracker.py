@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
+from vramscope.batching.graph_watch import GraphWatch
 from vramscope.batching.loader_watch import LoaderWatch
 from vramscope.collectors.allocator import AllocatorCounters
 from vramscope.collectors.self_cost import CpuMeter, SelfCost
@@ -96,6 +97,8 @@ class StepTracker:
         self._rows.add_columns(self._autocast)
         self.loaders = LoaderWatch(phases.name)
         """Which loaders training reads from."""
+        self._graphs = GraphWatch()
+        self.has_graphs = self._graphs.has_graphs
         self._rows.add_columns(self.loaders)
         self._backward_listeners: list[Callable[[], None]] = []
         self._optimizer_listeners: list[Callable[[Any], None]] = []
@@ -130,6 +133,11 @@ class StepTracker:
         in another step on each."""
         return self._source != "batch"
 
+    @property
+    def peak_bytes(self) -> int:
+        """Highest allocated bytes of the step that ended last."""
+        return self._rows.peak_bytes
+
     def is_training_thread(self) -> bool:
         """Whether the calling thread steps the optimizers; the main thread until one has."""
         return self._fetches.is_training_thread()
@@ -140,6 +148,7 @@ class StepTracker:
         if self._parts is not None or self._backward_listeners:
             self._backward_hook.install()
         self._autocast.install()
+        self._graphs.install()
         self._fetches.saves.poll()
 
     def remove(self) -> None:
@@ -147,6 +156,7 @@ class StepTracker:
         self._hooks.remove()
         self._backward_hook.remove()
         self._autocast.remove()
+        self._graphs.remove()
         self._fetches.saves.remove()
 
     def forget_after_fork(self) -> None:
@@ -154,6 +164,7 @@ class StepTracker:
         self._hooks.forget_after_fork()
         self._backward_hook.forget_after_fork()
         self._autocast.forget_after_fork()
+        self._graphs.forget_after_fork()
         self._fetches.saves.forget_after_fork()
 
     def poll(self) -> None:

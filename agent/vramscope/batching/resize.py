@@ -1,0 +1,260 @@
+"""The commands ``set_batch_size`` and ``set_accumulation``: a change, and a look at its first step.
+
+Whatever can differ between ranks is refused before anything is touched. What was begun is made at
+its batch on every rank, also where the command itself has come to its end before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from vramscope.batching.accumulation import conflict
+from vramscope.batching.loader_watch import LoaderWatch
+from vramscope.batching.plan import Plan
+from vramscope.batching.sizes import Sizes, wanted_sizes
+from vramscope.batching.switch import Switch
+from vramscope.commands.call import Answer, Call, Handler
+from vramscope.guard import Attempt, guarded, summary
+from vramscope.size_text import size_text
+from vramscope_protocol.columns import UNKNOWN
+from vramscope_protocol.commands import Receipt
+from vramscope_protocol.errors import VramscopeError
+from vramscope_protocol.parameters import BatchSizeParams
+
+_OOMS: Final = "num_ooms"
+
+
+class Steps(Protocol):
+    """What is asked of the tracker of steps."""
+
+    loaders: LoaderWatch
+
+    @property
+    def peak_bytes(self) -> int:
+        """Highest allocated bytes of the step that ended last."""
+        ...
+
+    def has_graphs(self) -> bool:
+        """Whether the job has captured CUDA graphs by hand."""
+        ...
+
+
+class _Counters(Protocol):
+    def memory_stats(self) -> Mapping[str, Any] | None: ...
+
+
+class Resizing:
+    """Runs the commands; one at a time.
+
+    Args:
+        device: asked whether memory ran out.
+        steps: the tracker of steps.
+    """
+
+    def __init__(self, device: _Counters, steps: Callable[[], Steps]) -> None:
+        self._device = device
+        self._steps = steps
+        self._switch: Switch | None = None
+        self.error: str | None = None
+        """Why a change that was begun could not be made."""
+
+    def handlers(self) -> dict[str, Handler]:
+        """The commands, by name."""
+        return {"set_batch_size": self._resize, "set_accumulation": self._resize}
+
+    def leave(self) -> None:
+        """The agent goes."""
+        switch, self._switch = self._switch, None
+        if switch is not None:
+            with guarded("batch size"):
+                switch.leave()
+
+    def begin(self, plan: Plan, wanted: Sizes) -> Switch:
+        """Make a change that was checked, now or at its batch."""
+        loaders = self._steps().loaders
+        self.error = None
+        switch = Switch(plan, wanted, loaders)
+        if not switch.is_made:
+            self._switch = switch
+            loaders.at_boundary = self._at_boundary
+        return switch
+
+    def plan(self) -> Plan:
+        """What there is to change now.
+
+        Raises:
+            VramscopeError: ``conflict``, nothing.
+        """
+        return Plan(self._steps().loaders)
+
+    def ooms(self) -> int:
+        """How often memory ran out."""
+        stats = self._device.memory_stats()
+        return int((stats or {}).get(_OOMS, 0))
+
+    def peak_bytes(self) -> int | None:
+        """Of the step that ended last, if it is known."""
+        peak_bytes = self._steps().peak_bytes
+        return None if peak_bytes == UNKNOWN else peak_bytes
+
+    def _at_boundary(self) -> None:
+        switch = self._switch
+        if switch is None:
+            return
+        with Attempt() as attempt:
+            switch.at_boundary()
+        if attempt.error is not None:
+            self.error = summary(attempt.error)
+        if switch.is_made or attempt.error is not None:
+            self._switch = None
+
+    def _resize(self, call: Call) -> Answer:
+        if self._switch is not None:
+            raise conflict("another change of sizes is being made")
+        if self._steps().has_graphs():
+            raise conflict("the job replays CUDA graphs that it captured itself, of a fixed size")
+        plan = self.plan()
+        wanted = wanted_sizes(plan.now, call.params)
+        before = {**plan.now.told(), "peak_bytes": self.peak_bytes()}
+        if wanted == plan.now:
+            return Receipt("done", before=before, after=before, message="It is so already.")
+        try:
+            plan.check(wanted)
+        except VramscopeError:
+            wanted = _without_accumulation(plan.now, wanted, call.params)
+            plan.check(wanted)
+        words = [_words(plan.now, wanted), plan.effect(), plan.epoch(wanted)]
+        after: dict[str, Any] = dict(wanted.told())
+        if call.dry_run:
+            result = {"switch_in_batches": plan.at - plan.trained, "with": plan.accumulation.name}
+            text = " ".join(words)
+            return Receipt("done", before=before, after=after, message=text, result=result)
+        switch = self.begin(plan, wanted)
+        return ResizeWatch(self, switch, plan.now, before, words)
+
+
+class ResizeWatch:
+    """Waits until the change is made and its first step is over. Implements ``Ongoing``.
+
+    Args:
+        resizing: what makes it.
+        switch: the change.
+        now: the sizes before.
+        before: as the receipt tells them.
+        words: sentences of the receipt.
+    """
+
+    def __init__(
+        self,
+        resizing: Resizing,
+        switch: Switch,
+        now: Sizes,
+        before: dict[str, Any],
+        words: list[str],
+    ) -> None:
+        self._resizing = resizing
+        self._switch = switch
+        self._now = now
+        self._before = before
+        self._words = words
+        self._ooms = resizing.ooms()
+        self._was_made = switch.is_made
+
+    @property
+    def progress(self) -> str:
+        """What it waits for."""
+        return "the first step with it" if self._switch.is_made else self._words[1]
+
+    def poll(self, step: int) -> Receipt | None:
+        """A step has ended."""
+        del step
+        if self._resizing.error is not None:
+            return self._receipt("failed", f"It could not be made: {self._resizing.error}.")
+        if self._ran_out() and self._was_made:
+            return self._set_back()
+        if self._was_made:
+            return self._receipt("done", *self._words, self._peaks())
+        self._was_made = self._switch.is_made
+        return None
+
+    def poll_on_agent_thread(self) -> Receipt | None:
+        """The change is made on the training thread alone."""
+        return None
+
+    def cancel(self, reason: str) -> Receipt:
+        """The change stays, for it is that of all ranks; only nobody looks at it any more."""
+        made = "It was made." if self._switch.is_made else "It is still made at its batch."
+        return self._receipt("failed", f"{reason[:1].upper()}{reason[1:]}.", made)
+
+    def _ran_out(self) -> bool:
+        return self._resizing.ooms() > self._ooms
+
+    def _set_back(self) -> Receipt:
+        if self._now.ranks > 1:
+            text = "It stays, for the other ranks have it too: set it back with another command."
+            return self._out(text)
+        with Attempt() as attempt:
+            plan = self._resizing.plan()
+            plan.check(self._now)
+            self._resizing.begin(plan, self._now)
+            return self._out(f"The sizes are set back. {plan.effect()}", self._now)
+        return self._out(f"They could not be set back: {summary(attempt.error or Exception())}.")
+
+    def _out(self, text: str, sizes: Sizes | None = None) -> Receipt:
+        receipt = self._receipt("failed", "Memory ran out in the first step with it.", text)
+        receipt.result = {"ran_out": True}
+        if sizes is not None:
+            receipt.after = dict(sizes.told())
+        return receipt
+
+    def _receipt(self, state: str, *words: str) -> Receipt:
+        after = {**self._switch.wanted.told(), "peak_bytes": self._resizing.peak_bytes()}
+        return Receipt(
+            "done" if state == "done" else "failed",
+            before=self._before,
+            after=after,
+            message=" ".join(filter(None, words)),
+        )
+
+    def _peaks(self) -> str:
+        before, after = self._before["peak_bytes"], self._resizing.peak_bytes()
+        if before is None or after is None:
+            return ""
+        return f"The peak of a step was {size_text(before)}, and {size_text(after)} in the first."
+
+
+def resize_handlers(
+    device: _Counters, steps: Callable[[], Steps], closers: list[Callable[[], object]]
+) -> dict[str, Handler]:
+    """The two commands, by name.
+
+    Args:
+        device: asked whether memory ran out.
+        steps: the tracker of steps.
+        closers: what is called when the agent goes.
+    """
+    resizing = Resizing(device, steps)
+    closers.append(resizing.leave)
+    return resizing.handlers()
+
+
+def _without_accumulation(now: Sizes, wanted: Sizes, params: Any) -> Sizes:
+    """The size alone, where another global batch is consented to and nothing else can be had."""
+    is_free = isinstance(params, BatchSizeParams) and params.accumulation is None
+    if not is_free or not params.change_global_batch:
+        return wanted
+    return Sizes(wanted.batch_size, now.accumulation, now.ranks)
+
+
+def _words(now: Sizes, then: Sizes) -> str:
+    parts = [
+        f"batch size {now.batch_size} to {then.batch_size}",
+        f"accumulation {now.accumulation} to {then.accumulation}",
+    ]
+    if now.global_batch == then.global_batch:
+        parts.append(f"the global batch stays {now.global_batch}")
+    else:
+        parts.append(f"the global batch goes from {now.global_batch} to {then.global_batch}")
+    text = ", ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."

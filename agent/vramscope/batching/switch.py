@@ -1,0 +1,113 @@
+"""A change of sizes that is decided, and made at its batch whatever becomes of the command.
+
+The sizes change as the batch is drawn, accumulation at the end of the last step before it. Both go
+by the number of the batch, so that all ranks do it at the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from vramscope.batching.accumulation import Change
+from vramscope.batching.loader_in_use import LoaderInUse
+from vramscope.batching.loader_watch import LoaderWatch
+from vramscope.batching.plan import Plan
+from vramscope.batching.redraw import Redraw
+from vramscope.batching.sizes import Sizes
+from vramscope_protocol.errors import VramscopeError
+
+
+class Switch:
+    """Makes a change that was checked; on the training thread.
+
+    Args:
+        plan: checked.
+        wanted: the sizes from then on.
+        loaders: which loaders training reads from.
+    """
+
+    def __init__(self, plan: Plan, wanted: Sizes, loaders: LoaderWatch) -> None:
+        self._plan = plan
+        self._loaders = loaders
+        self.wanted = wanted
+        self._redraw: Redraw | None = None
+        self.is_made = False
+        """Whether the next step is one of the new sizes."""
+        self._begin()
+
+    def at_boundary(self) -> None:
+        """A step has ended: it may have been the last one before the change."""
+        if self.is_made:
+            return
+        loader = self._plan.loader
+        if loader is None or self._is_over(loader):
+            # The loop has left the epoch before the batch came: the same for the one it is in now.
+            self._again()
+        elif self._plan.trained >= self._plan.at:
+            self._make()
+
+    def leave(self) -> None:
+        """The agent goes: what is not begun does not happen, what is begun is completed."""
+        if self.is_made:
+            return
+        if self._redraw is not None and self._redraw.cancel():
+            self.is_made = True
+            return
+        self._make()
+
+    def _begin(self) -> None:
+        plan, loader = self._plan, self._plan.loader
+        if loader is None:
+            if plan.declared is not None:
+                plan.declared.set_size(self.wanted.batch_size)
+            self._make()
+        elif not loader.is_running:
+            loader.samplers.set(self.wanted.batch_size)
+            self._make()
+        else:
+            self._redraw = loader.redraw()
+            self._redraw.change_at(None if plan.is_at_end else plan.at, self._apply(loader))
+            if plan.trained >= plan.at:
+                self._make()
+
+    def _apply(self, loader: LoaderInUse) -> Any:
+        samplers, size = loader.samplers, self.wanted.batch_size
+        is_at_end = self._plan.is_at_end
+
+        def apply(source: Any) -> Iterator[Any] | None:
+            goes_on = None if is_at_end else samplers.continuation(source)
+            samplers.set(size)
+            return goes_on
+
+        return apply
+
+    def _make(self) -> None:
+        change: Change | None = self._plan.change
+        self.is_made = True
+        loader = self._plan.loader
+        # A shard of accelerate looks at its size when it ends, and ends for certain.
+        is_plain = loader is not None and loader.samplers.shard is None
+        if self._redraw is not None and self._plan.is_at_end and is_plain:
+            self._redraw.change_now()
+        if change is not None:
+            self._plan.accumulation.set(change)
+
+    def _is_over(self, loader: LoaderInUse) -> bool:
+        redraw = getattr(loader.iterator, "_sampler_iter", None)
+        if redraw is not self._redraw:
+            return True
+        now = [each for each in self._loaders.training if not each.is_over]
+        return bool(now) and all(each.iterator is not loader.iterator for each in now)
+
+    def _again(self) -> None:
+        if self._redraw is not None:
+            self._redraw.cancel()
+        try:
+            plan = Plan(self._loaders)
+            plan.check(self.wanted)
+        except VramscopeError:
+            self.is_made = True
+            raise
+        self._plan = plan
+        self._begin()
