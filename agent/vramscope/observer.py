@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from vramscope.batching.resize import resize_handlers
 from vramscope.collectors.allocator import AllocatorCounters
 from vramscope.collectors.allocator_settings import AllocatorSettings
 from vramscope.collectors.amd_smi import AmdSmiLibrary, AmdSmiMonitor
@@ -189,6 +190,7 @@ class Observer:
             self._device,
             {
                 **self._map.handlers(),
+                **resize_handlers(self._device, lambda: self._steps, self._closers),
                 **self._history.handlers(),
                 **self._oom.handlers(),
                 **(
