@@ -30,6 +30,8 @@ _logger = logging.getLogger("vramscope.commands")
 
 _ATTEMPTS: Final = 4
 """Steps that are tried, each farther ahead than the one before."""
+_PACE_S: Final = 1.5
+_LOOK_S: Final = 0.1
 _RETRY_S: Final = 0.5
 _STOP_S: Final = 2.0
 
@@ -90,17 +92,15 @@ class SameStep:
         waiting = [turn for turn in self._turns if _is_asked(turn.record)]
         drops = [asyncio.ensure_future(self._decide(turn, verdict)) for turn in waiting]
         if drops:
-            _done, pending = await asyncio.wait(drops, timeout=_STOP_S)
-            for drop in pending:  # the next server drops them
+            await asyncio.wait(drops, timeout=_STOP_S)
+            for drop in drops:  # what is left to the next server
                 drop.cancel()
-            if pending:
-                await asyncio.wait(pending)
+            await asyncio.wait(drops)
 
     def take(self, record: CommandRecord, rank: int, update: CommandUpdate) -> None:
         """A rank says something of a command."""
-        round_ = self._rounds.get(record.id)
-        if round_ is not None:
-            round_.take(rank, update)
+        if record.id in self._rounds:
+            self._rounds[record.id].take(rank, update)
             self._turns.wake(record)
 
     def rank_connected(self, record: CommandRecord, rank: int) -> None:
@@ -149,6 +149,7 @@ class SameStep:
         for attempt in range(_ATTEMPTS):
             if attempt:
                 over |= self._begin_again(turn.record)
+                await self._until_paced(turn)
             verdict = await self._until_ready(turn)
             verdict = verdict or await self._ask(turn, attempt, over)
             if verdict.what != "again":
@@ -167,6 +168,15 @@ class SameStep:
             if verdict is not None or is_ready(able, before):
                 return verdict
             await self._wait(turn, record.deadline_ns)
+
+    async def _until_paced(self, turn: Turn) -> None:
+        """Give ranks of which no pace is known, as after a start of the server, time to tell it."""
+        until_ns = self._clock_ns() + int(_PACE_S * 1e9)
+        while not turn.obstacle and (now_ns := self._clock_ns()) < until_ns:
+            paces = self._registry.paces(turn.record.run_id)
+            if all(rank in paces and paces[rank].rate_hz for rank in turn.record.ranks):
+                return
+            await self._wait(turn, min(until_ns, now_ns + int(_LOOK_S * 1e9)))
 
     async def _ask(self, turn: Turn, attempt: int, over: Collection[int]) -> Verdict:
         """Ask all ranks to get ready for a step; what follows from their words."""

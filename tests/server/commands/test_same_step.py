@@ -22,6 +22,7 @@ from tests.support.same_step_scenes import (
     states,
 )
 from vramscope_protocol.messages import Decision
+from vramscope_server.registry.step_pace import RankPace
 from vramscope_server.store import audit
 from vramscope_server.store.store import Store
 
@@ -122,6 +123,21 @@ def test_a_step_that_is_over_is_tried_again_farther_ahead(store: Store) -> None:
 
     world = play(store, scenario, connected=RANKS)
     assert world.stored("c1")["agreement"]["decision"] == "run"
+
+
+def test_ranks_whose_pace_is_not_known_have_time_to_tell_it(store: Store) -> None:
+    async def scenario(world: World) -> None:
+        world.runs.pace = {}  # a server that has just been started
+        _record, first = await begin(world)
+        assert first == 3
+        for rank in RANKS:
+            world.step_over("c1", rank, first, reached=5000)
+        await asyncio.sleep(0.05)
+        assert len(world.carrier.sent) == 4
+        world.runs.pace = dict.fromkeys(RANKS, RankPace(5001, 200.0, 0.0))
+        assert await asked(world, attempt=2) == 5001 + 2 * 300
+
+    play(store, scenario, connected=RANKS)
 
 
 def test_a_step_that_is_always_over_is_given_up(store: Store) -> None:
