@@ -13,6 +13,7 @@ class FakeApi:
     """Answers ``METHOD path`` with the next of the answers given for it; a context manager."""
 
     def __init__(self, answers: dict[str, list[tuple[int, Any]]]) -> None:
+        self.answers = answers
         self.cut_off_bytes = 0
         """How much of a file is announced and never comes."""
         self.requests: list[tuple[str, Any, dict[str, str]]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from vramscope.cli.problem import Problem
 from vramscope.size_text import size_text
 from vramscope_protocol.command_table import COMMANDS
 from vramscope_protocol.commands import FINAL_STATES
+from vramscope_protocol.user_commands import PREFIX
 
 _POLL_S: Final = 0.2
 _DEADLINE_S: Final = 30.0
@@ -23,10 +25,15 @@ def execute(arguments: list[str]) -> int:
     """Send, wait and print. 0 when every rank did it, 1 when one refused, failed or expired."""
     options = _parser().parse_args(arguments)
     client = ApiClient.from_options(options)
+    ranks = _ranks(options.ranks)
+    given = dict(map(_split, options.param))
+    if not options.dry_run and not options.yes:
+        _confirm(options.name, options.run)
+    texts = _text_params(client, options.run, options.name) if given else frozenset[str]()
     body = {
         "name": options.name,
-        "ranks": _ranks(options.ranks),
-        "params": dict(map(_param, options.param)),
+        "ranks": ranks,
+        "params": {key: text if key in texts else _value(text) for key, text in given.items()},
         "dry_run": options.dry_run,
         "deadline_s": options.wait if options.wait else _DEADLINE_S,
     }
@@ -41,13 +48,16 @@ def _parser() -> OneLineParser:
     parser = OneLineParser(
         prog="vramscope command",
         description="Send a command to a running job.",
-        epilog="Commands: " + ", ".join(sorted(COMMANDS)),
+        epilog=f"Commands: {', '.join(sorted(COMMANDS))}, and {PREFIX}NAME for those of the job.",
     )
     parser.add_argument("run", metavar="RUN", help="name or id of the run")
     parser.add_argument("name", metavar="NAME", help="name of the command")
     add_server_options(parser)
     parser.add_argument("--ranks", default="all", metavar="0,1|all", help="which ranks (all)")
     parser.add_argument("--dry-run", action="store_true", help="say what it would do, do nothing")
+    parser.add_argument(
+        "--yes", action="store_true", help="do not ask whether training is to be changed"
+    )
     parser.add_argument(
         "--param", action="append", default=[], metavar="KEY=VALUE", help="a parameter, repeatable"
     )
@@ -72,14 +82,50 @@ def _ranks(text: str) -> list[int] | str:
     return [int(part) for part in parts]
 
 
-def _param(text: str) -> tuple[str, Any]:
+def _split(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise Problem(f"--param: expected KEY=VALUE, got {text!r}")
+    return key, value
+
+
+def _value(text: str) -> Any:
     try:
-        return key, json.loads(value)
+        return json.loads(text)
     except ValueError:
-        return key, value  # not JSON: meant as text
+        return text  # not JSON: meant as text
+
+
+def _text_params(client: ApiClient, run: str, name: str) -> frozenset[str]:
+    """Parameters of a command of the job that are texts, whatever they look like."""
+    if not name.startswith(PREFIX):
+        return frozenset()
+    found: Any = client.get("runs", run)
+    texts: set[str] = set()
+    for rank in found.get("ranks") or ():
+        for command in rank.get("user_commands") or ():
+            if command["name"] == name:
+                params: Any = command.get("params") or ()
+                texts |= {each["name"] for each in params if each["kind"] in ("str", "choice")}
+    return frozenset(texts)
+
+
+def _confirm(name: str, run: str) -> None:
+    """Ask before training is changed, where somebody can answer.
+
+    Raises:
+        Problem: nobody can, or the answer is no.
+    """
+    spec = COMMANDS.get(name)
+    if spec is None or not spec.changes_training:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]  # closed
+        raise Problem(f"{name} changes what {run} trains, or when: say --yes to confirm it")
+    print(f"{name}: {spec.summary}", file=sys.stderr)
+    print(f"This changes what {run} trains, or when. Go on? [y/N] ", end="", file=sys.stderr)
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Problem(f"{name} was not sent", 1)
 
 
 def _wait(client: ApiClient, run: str, command_id: str, wait_s: float) -> dict[str, Any]:
@@ -94,6 +140,8 @@ def _wait(client: ApiClient, run: str, command_id: str, wait_s: float) -> dict[s
 def _text(command: dict[str, Any]) -> str:
     receipts: dict[str, dict[str, Any]] = command.get("receipts") or {}
     head = f"{command.get('name', 'command')} {command['id']}: {command['state']}"
+    if command.get("note"):
+        head += f"\n  {command['note']}"
     lines = [_receipt_text(rank, receipts[rank]) for rank in sorted(receipts, key=int)]
     return "\n".join([head, *lines])
 

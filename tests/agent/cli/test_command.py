@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
@@ -20,8 +21,15 @@ def api(*states: dict[str, Any], post: tuple[int, Any] = (202, command("queued")
     return FakeApi({f"POST {PATH}": [post], f"GET {PATH}/c1": [(200, state) for state in states]})
 
 
-def call(fake: FakeApi, *words: str) -> int:
-    return main(["command", "my run", "empty_cache", "--url", fake.url, "--token", "t", *words])
+def call(fake: FakeApi, *words: str, name: str = "empty_cache") -> int:
+    return main(["command", "my run", name, "--url", fake.url, "--token", "t", *words])
+
+
+class Terminal(io.StringIO):
+    """Somebody who answers."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def test_it_waits_for_the_receipts_and_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +52,63 @@ def test_it_waits_for_the_receipts_and_prints_them(capsys: pytest.CaptureFixture
     }
     assert headers["Authorization"] == "Bearer t"
     assert headers["X-Vramscope-Origin"] == "cli"
+
+
+def test_what_changes_training_is_confirmed_by_an_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # no terminal: nobody is there
+    with api(command("done")) as fake:
+        assert call(fake, "--param", "max_s=5", name="pause") == 2
+        assert fake.requests == []
+        assert capsys.readouterr().err == (
+            "vramscope: pause changes what my run trains, or when: say --yes to confirm it\n"
+        )
+        assert call(fake, "--param", "max_s=5", "--yes", name="pause") == 0
+        assert call(fake, "--param", "batch_size=5", "--dry-run", name="set_batch_size") == 0
+        assert call(fake, name="resume") == 0
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("Yes\n", 0), ("\n", 1), ("no\n", 1)])
+def test_or_at_the_terminal(
+    answer: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    with api(command("done")) as fake:
+        assert call(fake, name="stop") == code
+        assert bool(fake.requests) == (code == 0)
+    asked = capsys.readouterr().err
+    assert asked.startswith("stop: End training after a step")
+    assert "This changes what my run trains, or when. Go on? [y/N] " in asked
+    assert ("stop was not sent" in asked) == (code == 1)
+
+
+def test_texts_of_the_jobs_own_commands_stay_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    params = [
+        {"name": "tag", "kind": "str"},
+        {"name": "kind", "kind": "choice", "choices": ["1", "2"]},
+        {"name": "keep", "kind": "int"},
+    ]
+    run = {
+        "ranks": [
+            {"rank": 0},
+            {"rank": 1, "user_commands": [{"name": "user.save", "params": params}]},
+        ]
+    }
+    fake = api(command("done"))
+    fake.answers["GET /api/v1/runs/my%20run"] = [(200, run)]
+    with fake:
+        words = ("--param", "tag=5", "--param", "kind=1", "--param", "keep=3")
+        assert call(fake, *words, name="user.save") == 0
+    posted = next(body for line, body, _ in fake.requests if line.startswith("POST"))
+    assert posted["name"] == "user.save"
+    assert posted["params"] == {"tag": "5", "kind": "1", "keep": 3}
+
+
+def test_a_note_of_the_server_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with api({**command("done"), "note": "Each rank runs it at its own next step."}) as fake:
+        assert call(fake) == 0
+    assert "\n  Each rank runs it at its own next step.\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("state", ["failed", "refused", "expired"])
