@@ -200,7 +200,6 @@ class SameStep:
         round_ = self._rounds[record.id] = AgreementRound(choice.step, record.ranks, until_ns)
         agreement.at_step = choice.step
         record.due_ns = now_ns + int(choice.due_s * 1e9)
-        record.lives.clear()
         for rank in record.ranks:
             self._ask_rank(record, rank)
         self._changed(record)

@@ -180,6 +180,8 @@ def test_a_server_killed_after_the_decision_sends_it_on_when_it_is_back(store: S
             world.coordinator.rank_connected("r1", rank)
         run = Decision("c1", step, run=True)
         assert world.carrier.decisions == [(rank, run) for rank in RANKS]
+        await asyncio.sleep(0.05)
+        assert world.carrier.sent == []
         for rank in RANKS:
             world.answer("c1", "done", rank)
         await asked(world)
