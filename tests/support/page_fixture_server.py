@@ -25,6 +25,7 @@ from tests.support.page_commands import finish, new_command
 from tests.support.page_findings import mute
 from tests.support.page_lives import phases
 from tests.support.page_news import news_of, run_of
+from tests.support.page_policies import PagePolicies
 from tests.support.page_scenario import Scenario
 from vramscope_frontend import INDEX_HTML, STATIC_DIR
 from vramscope_server.pages.security_headers import CONTENT_SECURITY_POLICY
@@ -47,6 +48,9 @@ class PageFixtureServer:
         self.signed_in = signed_in
         self.accepts_live = True
         self.command_outcome = "done"
+        self.command_s: float | None = 0.4
+        """How long a command takes; None: the test advances and finishes it."""
+        self.policies = PagePolicies()
         self.jobs: list[dict[str, Any]] | None = None
         """Training processes of the machine; None: this server does not tell them."""
         self.paths: list[str] = []
@@ -116,6 +120,7 @@ class PageFixtureServer:
             Route("/ooms/{id}", self._oom),
             Route("/runs/{run}/commands", self._commands, methods=["GET", "POST"]),
             Route("/runs/{run}/commands/{id}", self._command),
+            *self.policies.routes(),
         ]
         return Starlette(
             lifespan=lifespan,
@@ -297,9 +302,10 @@ class PageFixtureServer:
             return error(403, "forbidden", "The token has no control right.")
         command = new_command(scenario, body)
         scenario.commands[command["id"]] = command
-        asyncio.get_running_loop().call_later(
-            0.4, lambda: finish(scenario, command, self.command_outcome)
-        )
+        if self.command_s is not None:
+            asyncio.get_running_loop().call_later(
+                self.command_s, lambda: finish(scenario, command, self.command_outcome)
+            )
         return JSONResponse({"id": command["id"], "state": "queued"}, status_code=202)
 
     async def _command(self, request: Request) -> Response:

@@ -6,7 +6,7 @@ import { progressOf } from "../../vramscope_frontend/js/commands/progress.js";
  * @param {string[]} states by rank
  * @returns {any}
  */
-const command = (states) => ({ ranks: states.map((_, rank) => rank), state: "queued", receipts: Object.fromEntries(states.flatMap((state, rank) => (state === "queued" ? [] : [[rank, { state, step: state === "done" ? 41 : null }]]))) });
+const command = (states) => ({ name: "empty_cache", ranks: states.map((_, rank) => rank), state: "queued", receipts: Object.fromEntries(states.flatMap((state, rank) => (state === "queued" ? [] : [[rank, { state, step: state === "done" ? 41 : null }]]))) });
 const many = (/** @type {number} */ prepared, /** @type {number} */ queued) => command([...Array(prepared).fill("prepared"), ...Array(queued).fill("queued")]);
 
 test("ranks that are ready are counted, and the few that are not are named", () => {

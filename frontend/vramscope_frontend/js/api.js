@@ -89,6 +89,11 @@ const runPath = (run) => `/api/v1/runs/${encodeURIComponent(run)}`;
 /** @param {string} id */
 const snapshotPath = (id) => `/api/v1/snapshots/${encodeURIComponent(id)}`;
 
+/** @param {string} id */
+const policyPath = (id) => `/api/v1/policies/${encodeURIComponent(id)}`;
+
+/** @typedef {{run?: string | null, who?: string | null, command?: string | null, since_ns?: number | null, until_ns?: number | null}} AuditFilter */
+
 export const api = {
   /** @returns {Promise<import("./messages.js").Session>} */
   session: () => call("/api/v1/session"),
@@ -172,4 +177,18 @@ export const api = {
   command: (run, id) => call(`${runPath(run)}/commands/${encodeURIComponent(id)}`),
   /** @param {string} run @param {CommandRequest} request @returns {Promise<{id: string, state: string}>} */
   sendCommand: (run, request) => call(`${runPath(run)}/commands`, { method: "POST", body: request }),
+  /** @returns {Promise<{policies: import("./messages.js").Policy[], most: number}>} */
+  policies: () => call("/api/v1/policies"),
+  /** @param {import("./messages.js").PolicyBody} body @param {string | null} id of the one that it takes the place of @returns {Promise<import("./messages.js").Policy>} */
+  savePolicy: (body, id) => (id === null ? call("/api/v1/policies", { method: "POST", body }) : call(policyPath(id), { method: "PUT", body })),
+  /** @param {string} id @param {boolean} isOn @returns {Promise<import("./messages.js").Policy>} */
+  switchPolicy: (id, isOn) => call(`${policyPath(id)}/${isOn ? "on" : "off"}`, { method: "POST" }),
+  /** @param {string} id */
+  deletePolicy: (id) => call(policyPath(id), { method: "DELETE" }),
+  /** @param {string} id @param {number} [limit] @returns {Promise<import("./messages.js").PolicyFiring[]>} */
+  firings: async (id, limit = 50) => (await call(`${policyPath(id)}/firings${query({ limit })}`)).firings,
+  /** @param {AuditFilter & {before?: number | null, limit?: number}} wanted @param {AbortSignal} [signal] @returns {Promise<{audit: import("./messages.js").AuditRow[], next: number | null}>} */
+  audit: (wanted, signal) => call(`/api/v1/audit${query(wanted)}`, { signal }),
+  /** @param {AuditFilter} wanted @param {"csv" | "jsonl"} format */
+  auditAddress: (wanted, format) => `/api/v1/audit${query({ ...wanted, format })}`,
 };

@@ -28,6 +28,9 @@ const TITLES = /** @type {Record<string, string>} */ ({
   recording_overhead: "Recording costs time",
 });
 
+/** Kinds with their titles, for a choice. @type {[string, string][]} */
+export const KINDS = Object.entries(TITLES);
+
 /** Kinds in the words of a list of what is looked for. */
 const KINDS_LOOKED_FOR = /** @type {Record<string, string>} */ ({ leak: "leak", cycle_growth: "reference cycles", fragmentation: "fragmentation", thrash: "thrash", other_process: "other processes", non_torch_memory: "memory outside of PyTorch", pinned_growth: "pinned and host memory", host_growth: "pinned and host memory", rank_imbalance: "ranks that differ", near_oom: "running out of memory", oom: "running out of memory", agent_degraded: "an agent that shows less than was asked for", recording_overhead: "what recording costs" });
 

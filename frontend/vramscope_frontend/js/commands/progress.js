@@ -1,6 +1,7 @@
 // How far a command is over its ranks, as counts and words. Pure.
 
 import { count, known, ranksText } from "../format.js";
+import { commandEntry } from "./catalogue.js";
 import { receiptsOf } from "./effects.js";
 
 /** @typedef {import("../messages.js").Command} Command */
@@ -20,7 +21,9 @@ export function progressOf(command, world_size) {
   const parts = { queued: of("queued"), prepared: of("prepared"), running: of("running"), done: of("done"), failed: of("failed", "refused", "expired") };
   const total = command.ranks.length;
   const through = parts.running.length + parts.done.length + parts.failed.length;
-  const share = total === 0 ? 0 : (parts.prepared.length * 0.5 + parts.running.length * 0.75 + parts.done.length + parts.failed.length) / total;
+  // Where all wait for each other, the answers are the way; elsewhere it is the running.
+  const running = parts.prepared.length > 0 || commandEntry(command.name)?.sameStep ? 0.95 : 0.5;
+  const share = total === 0 ? 0 : (parts.prepared.length * 0.9 + parts.running.length * running + parts.done.length + parts.failed.length) / total;
   const step = [...states.values()].map((receipt) => receipt.step).find(known);
   return { ...parts, total, share, text: textOf(parts, total, through, step), waiting: waitingFor(parts, world_size) };
 }

@@ -2,19 +2,17 @@
 // itself.
 
 import { api } from "../api.js";
-import { effectOf, receiptMarkdown, receiptSentence, receiptsOf } from "../commands/effects.js";
+import { receiptMarkdown, receiptSentence, receiptsOf } from "../commands/effects.js";
 import { commandEntry, commandTitle } from "../commands/catalogue.js";
+import { foretold, laterFrom, LATER_STEPS, usedBeside } from "../commands/later.js";
 import { copyFrom, el, fillWhenChanged } from "../dom.js";
 import * as fields from "../fields.js";
-import { clock, count, duration, exactBytes, inUnit, known, ranksText, sizeText, tableUnit } from "../format.js";
-import { quantile } from "../growth.js";
-import { dataTable } from "./parts.js";
+import { known } from "../format.js";
+import { footLine, MOST_RANKS, receiptTable, shownRanks } from "./receipt-table.js";
 
 /** @typedef {import("../messages.js").Command} Command */
-/** @typedef {import("../messages.js").Receipt} Receipt */
-/** @typedef {{reserved: number | null, stranded: number | null, used: number | null, before_s: number | null, after_s: number | null, later_s: number | null}} Later */
+/** @typedef {import("../commands/later.js").Later} Later */
 
-const LATER_STEPS = 20;
 const SAMPLE_WITHIN_NS = 2e9;
 const WANTED = [fields.RESERVED, fields.INACTIVE_SPLIT, fields.DEVICE_USED, fields.STEP_DURATION];
 
@@ -24,7 +22,7 @@ export class ReceiptPanel {
     this.session = session;
     /** @type {Set<string>} */
     this.dismissed = new Set();
-    /** @type {Map<string, Later | null>} null while it is being fetched */
+    /** By command and rank; null while it is being fetched. @type {Map<string, Map<number, Later | null>>} */
     this.later = new Map();
     this.element = el("section", { class: "panel receipt", "aria-label": "Receipt", hidden: true });
   }
@@ -37,14 +35,22 @@ export class ReceiptPanel {
     if (!command || !run) return;
     this.fetchLater(command, run.step);
     const limit = run.ranks?.find((rank) => rank.rank === receiptsOf(command)[0]?.rank)?.device_total_bytes ?? run.device_total_bytes;
-    const later = this.later.get(command.id) ?? null;
+    const later = this.laterOf(command);
     const troubled = command.state !== "done";
     this.element.classList.toggle("accented", !troubled);
     this.element.classList.toggle("amber", troubled);
-    fillWhenChanged(this.element, `${command.id}/${command.state}/${later ? "later" : ""}`, () => [
+    fillWhenChanged(this.element, `${command.id}/${command.state}/${later.size}`, () => [
       this.header(command),
-      el("div", { class: "body" }, el("h3", {}, receiptSentence(command, run.world_size)), receiptTable(command, limit, later), el("p", {}, footLine(command))),
+      el("div", { class: "body" }, el("h3", {}, receiptSentence(command, run.world_size)), receiptTable(command, limit, later), el("p", {}, footLine(command, foretold(commands, command)))),
     ]);
+  }
+
+  /**
+   * What has come of the values twenty steps later.
+   * @param {Command} command
+   */
+  laterOf(command) {
+    return new Map([...(this.later.get(command.id) ?? [])].flatMap(([rank, later]) => (later ? [[rank, later]] : [])));
   }
 
   /** @param {Command} command */
@@ -58,21 +64,26 @@ export class ReceiptPanel {
   }
 
   /**
+   * Of the ranks that are shown, as soon as each has gone so far.
    * @param {Command} command
    * @param {number | null} step of the run
    */
   fetchLater(command, step) {
-    const [first, ...others] = receiptsOf(command);
-    const at = first?.receipt.step;
-    if (command.state !== "done" || others.length > 0 || !first || !known(at) || !known(step) || step < at + LATER_STEPS || this.later.has(command.id)) return;
-    this.later.set(command.id, null);
-    this.readLater(first.rank, at).then(
-      (later) => {
-        this.later.set(command.id, later);
-        this.update();
-      },
-      () => this.later.delete(command.id),
-    );
+    if (command.state !== "done") return;
+    const asked = this.later.get(command.id) ?? new Map();
+    this.later.set(command.id, asked);
+    for (const { rank, receipt } of shownRanks(receiptsOf(command)).slice(0, MOST_RANKS)) {
+      const at = receipt.step;
+      if (!known(at) || !known(step) || step < at + LATER_STEPS || asked.has(rank)) continue;
+      asked.set(rank, null);
+      this.readLater(rank, at).then(
+        (later) => {
+          asked.set(rank, later);
+          this.update();
+        },
+        () => asked.delete(rank),
+      );
+    }
   }
 
   /**
@@ -89,73 +100,4 @@ export class ReceiptPanel {
     const last = (/** @type {string} */ name) => samples.columns[name]?.max.findLast(known) ?? null;
     return { ...later, used: usedBeside(later.reserved, last(fields.DEVICE_USED), last(fields.RESERVED)) };
   }
-}
-
-/**
- * Use of the device where the reserved bytes are known: what lies outside of PyTorch stays as it was.
- * @param {number | null} reserved
- * @param {number | null} sampled_used
- * @param {number | null} sampled_reserved
- */
-export function usedBeside(reserved, sampled_used, sampled_reserved) {
-  return known(reserved) && known(sampled_used) && known(sampled_reserved) ? reserved + Math.max(0, sampled_used - sampled_reserved) : null;
-}
-
-/**
- * @param {import("../messages.js").StepsPayload} payload
- * @param {number} at
- * @returns {Later}
- */
-export function laterFrom(payload, at) {
-  const between = (/** @type {number} */ from, /** @type {number} */ to) => {
-    const values = payload.step.flatMap((step, i) => (step >= from && step <= to ? [payload.columns[fields.STEP_DURATION]?.[i] ?? NaN] : []));
-    const median = quantile(values, 0.5);
-    return known(median) ? median / 1e6 : null;
-  };
-  const index = payload.step.findLastIndex((step) => step <= at + LATER_STEPS);
-  const value = (/** @type {string} */ name) => payload.columns[name]?.[index] ?? null;
-  return { reserved: value(fields.RESERVED), stranded: value(fields.INACTIVE_SPLIT), used: value(fields.DEVICE_USED), before_s: between(at - LATER_STEPS, at - 1), after_s: between(at + 1, at + 1), later_s: between(at + 2, at + LATER_STEPS) };
-}
-
-/**
- * @param {Command} command
- * @param {number | null} limit
- * @param {Later | null} later
- * @param {boolean} [waits] whether the column "+20 steps" is still to come
- */
-export function receiptTable(command, limit, later, waits = true) {
-  const receipts = receiptsOf(command);
-  if (receipts.length === 0) return null;
-  if (receipts.length > 1) return receiptsByRank(receipts);
-  const { rank, receipt } = receipts[0];
-  const before = effectOf(receipt.before, limit);
-  const after = effectOf(receipt.after, limit);
-  if (!known(before.reserved) && !known(after.reserved)) return null;
-  const unit = tableUnit(Math.max(before.reserved ?? 0, after.reserved ?? 0));
-  const later_free = later && known(later.used) && known(limit) ? limit - later.used : null;
-  const where = `Rank ${rank}${known(receipt.step) ? ` · end of step ${count(receipt.step)}` : ""}`;
-  const sizes = (/** @type {string} */ name, /** @type {number | null} */ a, /** @type {number | null} */ b, /** @type {number | null | undefined} */ c) => [name, ...[a, b, c].map((bytes) => el("span", { title: exactBytes(bytes) }, inUnit(bytes, unit)))];
-  const rows = [sizes(`Reserved, ${unit.name}`, before.reserved, after.reserved, later?.reserved)];
-  if (known(before.stranded)) rows.push(sizes(`Stranded, ${unit.name}`, before.stranded, after.stranded, later?.stranded));
-  if (known(before.free)) rows.push(sizes(`Free on device, ${unit.name}`, before.free, after.free, later_free));
-  if (later && known(later.before_s)) rows.push(["Step time, ms", ...[later.before_s, later.after_s, later.later_s].map((s) => (known(s) ? (s * 1000).toFixed(s < 0.01 ? 1 : 0) : "–"))]);
-  const heads = [where, ">Before", ">After", ">+20 steps"];
-  // What was not done has a before only.
-  if (command.state !== "done") return dataTable(heads.slice(0, 2), rows.map((row) => row.slice(0, 2)), "Receipt");
-  if (later || waits) return dataTable(heads, rows, "Receipt");
-  return dataTable(heads.slice(0, 3), rows.map((row) => row.slice(0, 3)), "Receipt");
-}
-
-/** @param {{rank: number, receipt: Receipt}[]} receipts */
-function receiptsByRank(receipts) {
-  const rows = receipts.slice(0, 8).map(({ rank, receipt }) => [String(rank), receipt.state, known(receipt.step) ? count(receipt.step) : "–", sizeText(receipt.returned_bytes)]);
-  if (receipts.length > 8) rows.push([`${receipts.length - 8} more`, "", "", ""]);
-  return dataTable(["Rank", "State", ">Step", ">Returned"], rows, "Receipt by rank");
-}
-
-/** @param {Command} command */
-export function footLine(command) {
-  const took = receiptsOf(command).map(({ receipt }) => receipt.took_s).filter(known);
-  const origin = { browser: "from the browser", cli: "from the command line", api: "by the API", server: "by itself", policy: "by a policy" }[command.origin] ?? command.origin;
-  return [took.length ? `Took ${duration(Math.max(...took))}.` : "", `By ${command.issued_by || "not known"} ${origin}, ${clock(command.finished_ns ?? command.created_ns)}.`, `Command ${command.id.slice(0, 8)} in the audit log.`, receiptsOf(command).length ? "" : `Meant for ${ranksText(command.ranks, -1)}.`].filter(Boolean).join(" ");
 }

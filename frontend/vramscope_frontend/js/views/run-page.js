@@ -3,10 +3,14 @@
 import { Actions } from "../commands/actions.js";
 import { commandEntry } from "../commands/catalogue.js";
 import { CommandDialog } from "../commands/dialog.js";
+import { receiptSentence } from "../commands/effects.js";
+import { pauseOf } from "../commands/pause-state.js";
+import { pauseVerdict } from "../commands/pause-verdict.js";
 import { liveRanks, viewOnlyReason } from "../commands/rights.js";
+import { runCommand } from "../commands/tracking.js";
 import { ownCommands } from "../commands/user-commands.js";
 import { RunSession } from "../data/run-session.js";
-import { byId, el, fill, fillWhenChanged } from "../dom.js";
+import { byId, el, fill, fillWhenChanged, setText } from "../dom.js";
 import { accusedRanks, presentFindings } from "../findings.js";
 import { count, known, MIB } from "../format.js";
 import { pathOf } from "../router.js";
@@ -80,12 +84,14 @@ export class RunPage {
     this.dirty = true;
     this.drawn_ms = 0;
     this.session.store.subscribe(() => this.changed());
+    this.leaving = new AbortController();
     this.timer = setInterval(() => this.tick(), TICK_MS);
     void this.session.load();
   }
 
   close() {
     clearInterval(this.timer);
+    this.leaving.abort();
     this.view?.close();
     this.actions.close();
     this.session.close();
@@ -153,7 +159,8 @@ export class RunPage {
     this.summary = run ? summarize(run, shown, session.rankData, session.matrix, accusedRanks(presentFindings(session.store.state.findings, run))) : null;
     const viewOnly = run ? this.viewOnly(run) : null;
     this.pill = pillOf({ run, link: app.link, now_ns: app.clock.now_ns(), monotonic_ms: performance.now(), rate_hz: this.summary?.rate_hz ?? null, mayControl: viewOnly === null });
-    const note = this.view?.pillNote;
+    const isPaused = pauseOf(session.store.state.commands, run, app.clock.now_ns()) !== null;
+    const note = isPaused ? "paused" : this.view?.pillNote;
     if (note && this.pill.state === "live") this.pill.text += ` · ${note}`;
     // A run that could not be read is not being read any more: the page says why instead.
     app.shell.showPill(!run && error && this.pill.state === "loading" ? null : this.pill);
@@ -183,15 +190,38 @@ export class RunPage {
     this.verdict = verdictOf({ run, pill: this.pill, limit_bytes: summary.limit.bytes, peak: summary.peak, worst: inFull ? null : summary.worst, firstStep: summary.firstStep, now_ns, silent_s: silence_s(run, now_ns), viewOnly, samplesLost: summary.samplesLost, isNamed: inFull && this.view instanceof Overview && this.view.memory.isNamed, ...this.found(run) });
     const back = this.view instanceof Overview ? this.view.lookingBack : null;
     document.title = `${run.name} · vramscope`;
-    const verdict = (this.pill.state === "disconnected" ? null : this.view?.verdict) ?? this.verdict;
+    const pause = this.pill.state === "disconnected" ? null : pauseOf(this.session.store.state.commands, run, now_ns);
+    if (pause) this.verdict = pauseVerdict(pause, this.verdict, run.world_size, now_ns);
+    const verdict = pause ? this.verdict : ((this.pill.state === "disconnected" ? null : this.view?.verdict) ?? this.verdict);
     this.verdictView.show(back ? { ...verdict, ...(back.sentence ? { key: "one-step", sentence: back.sentence } : {}), second: back.what } : verdict);
     const { more } = this.verdictView;
     if (this.pill.state === "disconnected") fillWhenChanged(more, "retry", () => [el("button", { class: "button link", type: "button", click: () => app.connection.retryNow() }, "Retry now")]);
-    else if (back && this.view instanceof Overview) {
+    else if (pause) {
+      const whyNot = this.actions.reasonOf("resume", run, app.link, app.scopes);
+      fillWhenChanged(more, `resume/${whyNot}`, () => [el("button", { class: "button", type: "button", disabled: whyNot !== null, title: whyNot ?? "Training goes on at once, on all ranks", click: (/** @type {Event} */ event) => void this.resume(/** @type {HTMLButtonElement} */ (event.currentTarget)) }, "Resume")]);
+    } else if (back && this.view instanceof Overview) {
       const overview = this.view;
       const { recorded } = overview;
       fillWhenChanged(more, `${back.link}/${recorded?.id}/${recorded?.range_us}`, () => [el("button", { class: "button link", type: "button", click: () => overview.memory.controls.followButton.click() }, back.link), " ", el("kbd", {}, "f"), recorded && " · ", recorded && el("a", { href: overview.recordedPath(recorded) }, `every allocation from step ${count(recorded.step)} on`)]);
     } else fillWhenChanged(more, "", () => []);
+  }
+
+  /**
+   * It only undoes what was done from here: nothing is asked first.
+   * @param {HTMLButtonElement} button
+   */
+  async resume(button) {
+    button.disabled = true;
+    setText(button, "Resuming…");
+    try {
+      const command = await runCommand(this.session, { name: "resume", ranks: "all", dry_run: false, params: {} }, () => undefined, this.leaving.signal);
+      if (command.state !== "done") throw new Error(receiptSentence(command, this.session.run?.world_size ?? 1));
+    } catch (error) {
+      if (this.leaving.signal.aborted) return;
+      this.showTrouble("Training was not resumed", /** @type {Error} */ (error));
+      button.disabled = false;
+      setText(button, "Resume");
+    }
   }
 
   /**
