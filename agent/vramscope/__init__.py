@@ -16,6 +16,7 @@ from vramscope._version import __version__
 from vramscope.stopped import Stopped
 
 if TYPE_CHECKING:
+    from vramscope.batching.declared_batch_size import BatchSize
     from vramscope.phases.phase import Phase
     from vramscope.session import Session
 
@@ -25,6 +26,7 @@ __all__ = [
     "Stopped",
     "__version__",
     "attach",
+    "batch_size",
     "command",
     "detach",
     "log",
@@ -192,6 +194,37 @@ def command(
         return function
 
     return decorate(given) if callable(given) else decorate
+
+
+def batch_size(
+    target: Any,
+    accumulation: Any = None,
+    *,
+    size: int | None = None,
+    steps: int | None = None,
+) -> BatchSize:
+    """Let the page change the batch size of a training loop of your own, at the end of a step.
+
+        sizes = vramscope.batch_size(loader, accumulation=2)
+        for number, batch in enumerate(loader, 1):
+            (loss_of(batch) / sizes.accumulation).backward()
+            if number % sizes.accumulation == 0:
+                optimizer.step()
+
+    The frameworks need none of this, and neither does a loop whose global batch may change.
+
+    Args:
+        target: a ``DataLoader``, a ``BatchSampler``, or a function that is called with the new size.
+        accumulation: batches of one optimizer step, for a loop that reads ``.accumulation`` of what
+            is returned; or an object with such an attribute, or a function like ``target``.
+        size: the present batch size, where ``target`` is a function.
+        steps: the present accumulation, where ``accumulation`` is a function.
+    """
+    from vramscope.batching.declared_batch_size import BatchSize, declare
+
+    sizes = BatchSize(target, accumulation, size, steps)
+    declare(sizes)
+    return sizes
 
 
 def should_stop() -> bool:

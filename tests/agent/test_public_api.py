@@ -21,6 +21,7 @@ def test_the_public_names_are_these() -> None:
         "Stopped",
         "__version__",
         "attach",
+        "batch_size",
         "command",
         "detach",
         "log",

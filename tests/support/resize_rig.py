@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from tests.support.step_rig import Rig
@@ -9,6 +10,8 @@ from vramscope.batching.resize import resize_handlers
 from vramscope.commands.handlers import CommandHandlers
 from vramscope.commands.queue import CommandQueue
 from vramscope_protocol.messages import Command, CommandUpdate
+
+_numbers = count()
 
 
 class ResizeRig(Rig):
@@ -29,7 +32,7 @@ class ResizeRig(Rig):
     def at(self, step: int, name: str = "set_batch_size", **params: Any) -> None:
         """Have a command run at the end of a step; ``dry_run`` as a parameter makes it one."""
         dry_run = bool(params.pop("dry_run", False))
-        identity = f"{step}-{name}-{len(self._at)}"
+        identity = f"{name}-{next(_numbers)}"  # the same on each rank
         command = Command(identity, name, params=params, dry_run=dry_run, deadline_s=600)
         self._at.setdefault(step, []).append(command)
 

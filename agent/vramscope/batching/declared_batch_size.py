@@ -41,7 +41,8 @@ class BatchSize:
         """What takes the new size, where it is no loader."""
         self._sampler: Callable[[], Any] = lambda: None
         if hasattr(sampler, "batch_size") and not _is_function(sampler):
-            self._sampler = weakref.ref(sampler)
+            with guarded("batch_size"):
+                self._sampler = weakref.ref(sampler)
         elif callable(target):
             self.call = target
         self._size = size

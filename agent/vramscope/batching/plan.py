@@ -73,6 +73,17 @@ class Plan:
         self.change = change
         return change
 
+    def shown(self) -> dict[str, Any]:
+        """What has to be the same on all ranks, by name."""
+        change = self.change
+        batches = None if change is None else change.batches
+        return {
+            "sizes": self.now.told(),
+            "the batch of the change": self.at,
+            "batches drawn": 0 if self.loader is None else self.loader.drawn,
+            "batches of the epoch": None if batches is None else [batches.running, batches.later],
+        }
+
     def effect(self) -> str:
         """When it takes effect, in words."""
         loader = self.loader
@@ -92,12 +103,24 @@ class Plan:
         if loader is None or samples is None:
             return "Nobody knows how many samples an epoch has."
         if not loader.samplers.drop_last:
-            return "Every sample of the epoch is seen."
+            return self._steps_of_an_epoch(loader, samples, wanted, "Every sample is seen.")
         ranks = loader.samplers.processes
         before = samples % (self.now.batch_size * ranks)
         taken = loader.samples_at(self.at) if loader.is_running and not self.is_at_end else 0
         after = (samples - taken * ranks) % (wanted.batch_size * ranks)
-        return f"drop_last leaves out {after} samples of the epoch; it would have been {before}."
+        text = f"drop_last leaves out {after} samples of the epoch; it would have been {before}."
+        return self._steps_of_an_epoch(loader, samples, wanted, text)
+
+    def _steps_of_an_epoch(
+        self, loader: LoaderInUse, samples: int, wanted: Sizes, text: str
+    ) -> str:
+        now, then = (
+            -(-loader.samplers.batches(samples, each.batch_size) // each.accumulation)
+            for each in (self.now, wanted)
+        )
+        if now == then:
+            return f"{text} An epoch keeps its {now} steps."
+        return f"{text} An epoch has {then} steps instead of {now}: mind the learning rate."
 
     def _batches(self, loader: LoaderInUse, wanted: Sizes) -> Batches:
         samplers = loader.samplers

@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from vramscope.batching.accumulation import conflict
+from vramscope.batching.consent import Consent
+from vramscope.batching.loader_in_use import world_size
 from vramscope.batching.loader_watch import LoaderWatch
 from vramscope.batching.plan import Plan
 from vramscope.batching.sizes import Sizes, wanted_sizes
 from vramscope.batching.switch import Switch
 from vramscope.commands.call import Answer, Call, Handler
+from vramscope.commands.ongoing_commands import failure
 from vramscope.guard import Attempt, guarded, summary
 from vramscope.size_text import size_text
 from vramscope_protocol.columns import UNKNOWN
@@ -55,6 +58,7 @@ class Resizing:
     def __init__(self, device: _Counters, steps: Callable[[], Steps]) -> None:
         self._device = device
         self._steps = steps
+        self._consent = Consent()
         self._switch: Switch | None = None
         self.error: str | None = None
         """Why a change that was begun could not be made."""
@@ -110,28 +114,49 @@ class Resizing:
             self._switch = None
 
     def _resize(self, call: Call) -> Answer:
+        ranks = world_size()
+        with Attempt() as attempt:
+            plan, wanted = self._checked(call)
+        refusal = None if attempt.error is None else failure(attempt.error)
+        if ranks > 1 and not call.dry_run:
+            shown: dict[str, Any] = {"refusal": refusal}
+            if refusal is None:
+                shown |= {**plan.shown(), "wanted": wanted.told()}
+            refusal = self._consent.reason_against(f"vramscope/{call.id}/{call.step}/sizes", shown)
+        if refusal is not None:
+            text = f"{refusal[:1].upper()}{refusal[1:]}. Nothing was changed."
+            return Receipt("refused", message=text)
+        before = {**plan.now.told(), "peak_bytes": self.peak_bytes()}
+        after: dict[str, Any] = dict(wanted.told())
+        if wanted == plan.now:
+            return Receipt("done", before=before, after=after, message="It is so already.")
+        words = [_words(plan.now, wanted), plan.effect(), plan.epoch(wanted)]
+        if call.dry_run:
+            result = {"switch_in_batches": plan.at - plan.trained, "with": plan.accumulation.name}
+            text = " ".join(filter(None, words))
+            return Receipt("done", before=before, after=after, message=text, result=result)
+        switch = self.begin(plan, wanted)
+        return ResizeWatch(self, switch, plan.now, before, words)
+
+    def _checked(self, call: Call) -> tuple[Plan, Sizes]:
+        """What is to be done; raises why it is refused."""
         if self._switch is not None:
             raise conflict("another change of sizes is being made")
         if self._steps().has_graphs():
             raise conflict("the job replays CUDA graphs that it captured itself, of a fixed size")
         plan = self.plan()
         wanted = wanted_sizes(plan.now, call.params)
-        before = {**plan.now.told(), "peak_bytes": self.peak_bytes()}
         if wanted == plan.now:
-            return Receipt("done", before=before, after=before, message="It is so already.")
+            return plan, wanted
         try:
             plan.check(wanted)
         except VramscopeError:
-            wanted = _without_accumulation(plan.now, wanted, call.params)
+            alone = _without_accumulation(plan.now, wanted, call.params)
+            if alone == wanted:
+                raise
+            wanted = alone
             plan.check(wanted)
-        words = [_words(plan.now, wanted), plan.effect(), plan.epoch(wanted)]
-        after: dict[str, Any] = dict(wanted.told())
-        if call.dry_run:
-            result = {"switch_in_batches": plan.at - plan.trained, "with": plan.accumulation.name}
-            text = " ".join(words)
-            return Receipt("done", before=before, after=after, message=text, result=result)
-        switch = self.begin(plan, wanted)
-        return ResizeWatch(self, switch, plan.now, before, words)
+        return plan, wanted
 
 
 class ResizeWatch:

@@ -1,0 +1,70 @@
+"""All ranks show each other what they would change, before any of them does.
+
+They stand at the end of the same step. What one of them refuses, or sees otherwise, is done by
+none: a rank that draws more batches than the others would wait for them for good.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any, Final
+
+from vramscope.commands.agreement import Agreement
+
+WAIT_S: Final = 10.0
+"""So long the other ranks are waited for: far below the time after which NCCL gives up."""
+_LOOK_EVERY_S: Final = 0.02
+
+Shown = dict[str, Any]
+"""Plain data; ``refusal`` is the reason of a rank that would change nothing."""
+
+
+class Consent(Agreement):
+    """Exchanges plans over the store of the job."""
+
+    def reason_against(self, key: str, shown: Shown, wait_s: float = WAIT_S) -> str | None:
+        """Why the ranks may not do what this one shows; ``None`` if all do the same.
+
+        Args:
+            key: of this change, the same on all ranks.
+            shown: by this rank.
+            wait_s: for the others.
+        """
+        distributed: Any = sys.modules["torch.distributed"]
+        rank, ranks = int(distributed.get_rank()), int(distributed.get_world_size())
+        keys = [f"{key}/{each}" for each in range(ranks)]
+        text = json.dumps(shown)
+        self._ask(lambda store: store.set(keys[rank], text), wait_s)
+        answers = self._wait_for(keys, time.monotonic() + wait_s)
+        # One word for all, or one would give up at the moment when the last one has answered.
+        word = self.settle(f"{key}/word", "drop" if answers is None else "run")
+        if word == "run" and answers is None:
+            answers = self._wait_for(keys, time.monotonic() + wait_s)
+        if word != "run" or answers is None:
+            return f"not all {ranks} ranks have said within {wait_s:g} s what they would change"
+        return _difference(answers)
+
+    def _wait_for(self, keys: list[str], deadline_s: float) -> list[Shown] | None:
+        def read(store: Any) -> object:
+            return [store.get(key) for key in keys] if store.check(keys) else None
+
+        while True:
+            answer: Any = self._ask(read, max(0.1, deadline_s - time.monotonic()))
+            if answer is not None:
+                return [json.loads(each) for each in answer]
+            if time.monotonic() >= deadline_s:
+                return None
+            time.sleep(_LOOK_EVERY_S)
+
+
+def _difference(answers: list[Shown]) -> str | None:
+    for rank, shown in enumerate(answers):
+        if shown["refusal"] is not None:
+            return f"rank {rank}: {shown['refusal']}"
+    for rank, shown in enumerate(answers):
+        for name, value in shown.items():
+            if value != answers[0].get(name):
+                return f"ranks differ in {name}: {answers[0].get(name)} on 0, {value} on {rank}"
+    return None
