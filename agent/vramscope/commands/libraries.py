@@ -31,17 +31,17 @@ def library_handlers(device: Device) -> dict[str, Handler]:
 
 
 def _clear_plan_caches(device: Device) -> Receipt:
-    c_module = _cuda(device)
-    index = device.info.index
-    size = getattr(c_module, "_cufft_get_plan_cache_size", None)
-    clear = getattr(c_module, "_cufft_clear_plan_cache", None)
-    if size is None or clear is None:
+    _cuda(device)
+    backends: Any = getattr(sys.modules["torch"], "backends", None)
+    caches: Any = getattr(getattr(backends, "cuda", None), "cufft_plan_cache", None)
+    if caches is None:
         raise VramscopeError(CONFLICT, "this torch keeps no plans of cuFFT")
-    plans = int(size(index))
+    cache = caches[device.info.index]
+    plans = int(cache.size)
     if plans:
         _refuse_with_graphs("cuFFT's plans")
     before = _measures(device)
-    clear(index)
+    cache.clear()
     after = _measures(device)
     text = f"Forgot {plans} plans of cuFFT; {_freed_text(before, after)}"
     result = {"plans": plans, "freed_bytes": _freed_bytes(before, after)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,20 @@ class CUDAGraph:
     """Stands for PyTorch's; a class of Python's, as that is."""
 
 
+class PlanCache:
+    """Of one device."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    @property
+    def size(self) -> int:
+        return self.job.plans
+
+    def clear(self) -> None:
+        self.job.clear("cufft")
+
+
 class Job:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         install_fake_torch(monkeypatch)
@@ -28,18 +43,15 @@ class Job:
         self.cleared: list[Any] = []
         self.plans = 3
         c_module: Any = sys.modules["torch"]._C
-        c_module._cufft_get_plan_cache_size = lambda index: self.plans
-        c_module._cufft_clear_plan_cache = self._clear_plans
-        c_module._cuda_clearCublasWorkspaces = lambda: self._clear("cublas")
+        torch: Any = sys.modules["torch"]
+        torch.backends = SimpleNamespace(cuda=SimpleNamespace(cufft_plan_cache=[PlanCache(self)]))
+        c_module._cuda_clearCublasWorkspaces = lambda: self.clear("cublas")
         cuda: Any = sys.modules["torch.cuda"]
         cuda.CUDAGraph = CUDAGraph
         self.device.stats = nested_stats(reserved_bytes=900, allocated_bytes=800)
         self.device.memory.process_bytes = 5000
 
-    def _clear_plans(self, index: int) -> None:
-        self._clear(("cufft", index))
-
-    def _clear(self, what: Any) -> None:
+    def clear(self, what: Any) -> None:
         self.cleared.append(what)
         self.device.stats = nested_stats(reserved_bytes=900, allocated_bytes=500)
         self.device.memory.process_bytes = 4000
@@ -55,7 +67,7 @@ def test_plans_are_forgotten_and_what_that_freed_is_measured(
 ) -> None:
     job = Job(monkeypatch)
     receipt = job.run("clear_plan_caches")
-    assert job.cleared == [("cufft", 0)]
+    assert job.cleared == ["cufft"]
     assert receipt.result == {"plans": 3, "freed_bytes": 1300}
     assert receipt.message == (
         "Forgot 3 plans of cuFFT; allocated fell by 300 B, which stays cached; the process holds "
@@ -96,7 +108,7 @@ def test_where_there_is_nothing_to_act_on_the_answer_says_why(
 ) -> None:
     job = Job(monkeypatch)
     c_module: Any = sys.modules["torch"]._C
-    del c_module._cufft_clear_plan_cache
+    del sys.modules["torch"].backends.cuda.cufft_plan_cache
     del c_module._cuda_clearCublasWorkspaces
     with pytest.raises(VramscopeError, match="this torch"):
         job.run(name)
