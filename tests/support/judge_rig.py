@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tests.support.server_commands import record_of
 from tests.support.server_rows import make_rows
 from tests.support.streams import open_store
 from vramscope_analysis.diagnosis.diagnose import RankJudge, RunJudge
@@ -15,7 +16,7 @@ from vramscope_analysis.diagnosis.questions import COMMAND, Question
 from vramscope_analysis.evidence.run_evidence import RankEvidence, RunEvidence
 from vramscope_protocol.messages import RankInfo
 from vramscope_server.commands.record import CommandRecord
-from vramscope_server.commands.request import CommandRequest, Issuer, make_record
+from vramscope_server.commands.request import CommandRequest, Issuer
 from vramscope_server.findings.board import FindingsBoard
 from vramscope_server.findings.ended_ranks import EndedRanks
 from vramscope_server.findings.evidence import GatheredEvidence
@@ -90,7 +91,7 @@ class Coordinator:
         self.asked: list[CommandRecord] = []
 
     async def submit(self, run: str, request: CommandRequest, issuer: Issuer) -> CommandRecord:
-        record = make_record(request, run, list(range(8)), issuer, 0, 3600.0)
+        record = record_of(request, run, issuer)
         self.asked.append(record)
         return record
 

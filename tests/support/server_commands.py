@@ -11,7 +11,7 @@ from vramscope_protocol.messages import Command, CommandUpdate, Decision
 from vramscope_protocol.user_commands import UserCommand
 from vramscope_server.auth.principal import SCOPES, Principal
 from vramscope_server.commands.record import CommandRecord, RankAnswer
-from vramscope_server.commands.request import Issuer
+from vramscope_server.commands.request import CommandRequest, Issuer, make_record
 from vramscope_server.registry.step_pace import RankPace
 
 OWNER = Issuer(Principal("owner", SCOPES, None, "f00d"), "cli", "127.0.0.1")
@@ -47,6 +47,13 @@ def update(
     """What a rank sends; final states with a receipt."""
     body = Receipt(state, **receipt) if state not in {"queued", "prepared", "running"} else None
     return CommandUpdate(seq, command_id, state, time_ns, body)
+
+
+def record_of(request: CommandRequest, run_id: str, issuer: Issuer) -> CommandRecord:
+    """What becomes of a request in a run of eight ranks that can do everything."""
+    run = FakeRuns(8).run("r1")
+    assert run is not None
+    return make_record(request, run | {"id": run_id}, lambda _rank: True, issuer, 0, 3600.0)
 
 
 class FakeRuns:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.server_commands import record_of
 from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.questions import COMMAND, Question
 from vramscope_protocol.commands import CommandState, Receipt
 from vramscope_protocol.errors import RATE_LIMITED, VramscopeError
 from vramscope_server.commands.record import CommandRecord, RankAnswer
-from vramscope_server.commands.request import CommandRequest, Issuer, make_record
+from vramscope_server.commands.request import CommandRequest, Issuer
 from vramscope_server.findings import investigator as investigator_module
 from vramscope_server.findings.investigator import Investigator
 from vramscope_server.findings.record import FindingRecord, opened
@@ -26,7 +27,7 @@ class Coordinator:
         self.refuses = False
 
     async def submit(self, run: str, request: CommandRequest, issuer: Issuer) -> CommandRecord:
-        record = make_record(request, run, list(range(8)), issuer, 0, 3600.0)
+        record = record_of(request, run, issuer)
         assert issuer.origin == "server"
         if self.refuses:
             raise VramscopeError(RATE_LIMITED, "too many")
