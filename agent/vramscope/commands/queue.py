@@ -205,8 +205,11 @@ class CommandQueue:
         refusal = refusal or self._refusal(command.name)
         if refusal is not None:
             raise VramscopeError(CONFLICT, refusal)
-        if command.at_step is not None and not self._is_at_boundary(command):
-            raise VramscopeError(BAD_REQUEST, f"{command.name} runs at no step")
+        # Ranks stand still for it: that is no more than the command itself may do.
+        if command.at_step is not None and not self._handlers.spec(command.name).same_step:
+            raise VramscopeError(
+                BAD_REQUEST, f"{command.name} is not run at the same step on all ranks"
+            )
         return params
 
     def _is_at_boundary(self, command: Command) -> bool:
