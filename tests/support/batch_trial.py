@@ -62,13 +62,12 @@ class Trial:
         assert json.loads(output.splitlines()[-1])["failed_at"] is None, output
         api.wait_for_run(run, lambda found: found["state"] == "ended", "to end")
         path = f"/api/v1/runs/{run}/batch"
-        if record_after is None:
-            found: dict[str, Any] = api.get(path)
-            return found
         return wait_until(
             lambda: api.get(path),
-            lambda answer: bool(answer["advice"]) and answer["advice"]["is_replayed"],
-            "the window to be replayed",
+            lambda answer: (
+                bool(answer["advice"]) and (record_after is None or answer["advice"]["is_replayed"])
+            ),
+            "the advice",
             timeout_s=120,
         )
 

@@ -38,6 +38,7 @@ class BatchSteps:
         fixed: of that, what surely does not depend on the batch: parameters, optimizer state,
             buffers, and gradients that were kept from the pass before.
         gradients: that came during the step; 0 where it is not known.
+        state: the optimizer's state in ``fixed``.
         floors: what was allocated at its end.
         is_optimizer: whether the peak was in the optimizer's part.
         reason: why there are too few of them; None if there are enough.
@@ -49,6 +50,7 @@ class BatchSteps:
     peaks: Numbers
     fixed: Numbers
     gradients: Numbers
+    state: Numbers
     floors: Numbers
     is_optimizer: NDArray[np.bool_]
     reason: Reason | None
@@ -85,6 +87,7 @@ def batch_steps(rank: RankEvidence) -> BatchSteps:
         most[chosen],
         np.sum([_known(parts[name]) for name in _FIXED], axis=0)[chosen],
         np.maximum(_known(parts["gradients"]) - kept, 0)[chosen],
+        _known(parts["optimizer_state"])[chosen],
         rows.numbers("allocated_bytes.all.current")[chosen],
         rows.numbers("step.peak_part")[chosen] == 3,
         None,
@@ -136,6 +139,7 @@ def _without(found: BatchSteps, reason: Reason) -> BatchSteps:
         found.peaks,
         found.fixed,
         found.gradients,
+        found.state,
         found.floors,
         found.is_optimizer,
         reason,

@@ -41,6 +41,7 @@ class PeakModel:
         fixed_bytes: what surely does not depend on the batch.
         gradients_bytes: gradients that come during a step, which do not either but need not be
             there at the peak.
+        state_bytes: part of ``fixed_bytes`` that the optimizer's state is.
         sizes: those that were tried, from the smallest.
         highest_bytes: the most that each needed beyond ``fixed_bytes``.
         sample_bytes: what one sample more needs at most, beyond the largest size.
@@ -52,6 +53,7 @@ class PeakModel:
 
     fixed_bytes: int
     gradients_bytes: int
+    state_bytes: int
     sizes: tuple[int, ...]
     highest_bytes: tuple[float, ...]
     sample_bytes: float
@@ -120,6 +122,7 @@ def peak_model(steps: BatchSteps) -> PeakModel:
     return PeakModel(
         fixed_bytes=int(steps.fixed[-1]),
         gradients_bytes=int(gradients),
+        state_bytes=int(steps.state[-1]),
         sizes=tuple(steps.tried),
         highest_bytes=tuple(highest.tolist()),
         sample_bytes=float(sample_bytes),

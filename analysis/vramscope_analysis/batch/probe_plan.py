@@ -54,7 +54,10 @@ class ProbePlan:
         return [
             ("Steps", f"{self.steps} with {self.batch} samples in place of {self.back}"),
             ("Each learns from", learns),
-            ("Memory", "by what is known it stays below the limit; what is taken stays in the cache"),
+            (
+                "Memory",
+                "by what is known it stays below the limit; what is taken stays in the cache",
+            ),
             ("Out of memory", "in the first of them, the old size comes back"),
             ("Compiled code", "is compiled again for another size"),
         ]

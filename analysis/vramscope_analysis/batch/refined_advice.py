@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 from vramscope_analysis.batch.batch_advice import BatchAdvice
-from vramscope_analysis.batch.scaled_window import ScaledFit, ScaledWindow
+from vramscope_analysis.batch.scaled_window import ScaledWindow
 
-_ROOMS: Final = (0.99, 1.0, 1.01)
+_ROOMS: Final = (1.0, 0.99, 1.01)
 WORSE: Final = 0.98
 """The low end has to fit into so much of the room."""
+_MOST_MORE: Final = 8
 _NEAR: Final = 0.03
 _MOST: Final = 1.5
 """Where nothing is known of the high end, so many times the advice is looked at."""
@@ -36,17 +37,23 @@ def refined_advice(
     """
     scale = _scale(advice, window, recorded_batch)
     allowed_bytes = advice.room.allowed_bytes
+    state_bytes = advice.model.state_bytes
 
-    def fit(batch: int, room_bytes: float) -> ScaledFit:
-        found = window.at(scale(batch), int(room_bytes))
+    def passes(batch: int, room_bytes: float) -> bool:
+        """Both a change while it runs and a new start."""
+        found = window.changed(scale(batch), int(room_bytes)).fits
+        found = found and window.begun(scale(batch), int(room_bytes), state_bytes).fits
         if pause is not None:
             pause()
         return found
 
     def fits(batch: int, room_bytes: float) -> bool:
-        # By chance pieces fit into each other in a room of one size and not in the next.
-        tried = [fit(batch, each * room_bytes).fits for each in _ROOMS]
-        return sum(tried) > len(_ROOMS) // 2
+        # By chance pieces fit into each other in a room of one size and not in the next, and what
+        # fits into less does not always fit into more.
+        if not passes(batch, advice.room.limit_bytes):
+            return False
+        first, second = (passes(batch, each * room_bytes) for each in _ROOMS[:2])
+        return first if first == second else passes(batch, _ROOMS[2] * room_bytes)
 
     high = max(advice.high or int(_MOST * advice.batch) + 1, advice.batch)
     if advice.model.is_varying:
@@ -61,7 +68,7 @@ def refined_advice(
         low=max(low, 1),
         high=None if advice.high is None else max(advice.high, batch),
         is_replayed=True,
-        retries=fit(batch, allowed_bytes).retries,
+        retries=window.changed(scale(batch), allowed_bytes).retries,
     )
 
 
@@ -70,10 +77,10 @@ def _scale(
 ) -> Callable[[int], float]:
     """How much larger what depends on the batch is, by the batch."""
     model = advice.model
-    own = window.at(1.0, None)
+    own = window.changed(1.0, None)
     seen = model.at_most(recorded_batch)
     if abs(own.peak_bytes - seen) <= _NEAR * seen and not model.is_varying:
-        scaled = window.at(advice.batch / recorded_batch, None).peak_bytes
+        scaled = window.changed(advice.batch / recorded_batch, None).peak_bytes
         least, most = model.at_least(advice.batch), model.at_most(advice.batch)
         if (1 - _NEAR) * least <= scaled <= (1 + _NEAR) * most:
             return lambda batch: batch / recorded_batch
@@ -85,11 +92,13 @@ def _scale(
 
 
 def _largest(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    found = low - 1
+    found, last, first = low - 1, high, low
     while low <= high:
         middle = (low + high + 1) // 2
         if fits(middle):
             found, low = middle, middle + 1
         else:
             high = middle - 1
-    return found
+    # A few sizes do not fit and larger ones do: segments are rounded up.
+    more = range(found + 1, found + 1 + min(max(found // 25, 2), _MOST_MORE))
+    return max((n for n in more if first <= n <= last and fits(n)), default=found)

@@ -6,14 +6,14 @@ lie between live ones, follows from no formula.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vramscope_analysis.allocator import Block, CachingAllocator, OutOfMemoryError, PoolId
+from vramscope_analysis.allocator import CachingAllocator, OutOfMemoryError, PoolId
 from vramscope_analysis.replay.calls import (
     FREE,
     FREE_IN_USE,
@@ -28,6 +28,9 @@ from vramscope_analysis.replay.recording import Recording
 from vramscope_analysis.replay.replayed_job import ReplayedJob, held_blocks
 
 Held: TypeAlias = tuple[int, int, int, PoolId, bool]
+"""Address, size as requested, stream, pool, and whether it waits for a stream."""
+
+_FREES: Final = frozenset({FREE, FREE_IN_USE})
 
 
 @dataclass(frozen=True)
@@ -55,39 +58,76 @@ class ScaledWindow:
 
     Args:
         recording: the window.
+        first_end_us: when its first step ended; None is not known.
 
     Raises:
         ValueError: nothing in it grows with the batch.
     """
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, first_end_us: int | None = None) -> None:
         self._version = recording.version
         self._settings = recording.settings
         initial = None if recording.starts_empty else initial_state(recording)
         capacity = infer_capacity(recording, version=recording.version)
-        self._calls = calls_of(recording, capacity, start=initial.position if initial else 0)
-        self._held = list(held_blocks(initial.segments if initial else []))
-        self._grows = _growing(self._held, self._calls)
-        if not self._grows.any():
+        self._segments = initial.segments if initial else []
+        calls = calls_of(recording, capacity, start=initial.position if initial else 0)
+        held = list(held_blocks(self._segments))
+        self._whole = _Part.of(held, calls)
+        self._lasting = self._whole.lasting
+        self._constant = np.array(sorted({size for _, size, *_ in self._lasting}), np.int64)
+        if not self._growing(calls).any():
             raise ValueError("expected requests that depend on the batch, got none")
+        times_us = recording.events.times_us[np.minimum(calls.events, len(recording.events) - 1)]
+        end_us = times_us[-1] if first_end_us is None else first_end_us
+        of_first = int(np.searchsorted(times_us, end_us, side="right"))
+        self._first = _Part.of(held, _until(calls, of_first)) if of_first else self._whole
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return len(self._whole.calls)
 
-    def at(self, factor: float, room_bytes: int | None) -> ScaledFit:
-        """How it would have gone with another batch.
+    def changed(self, factor: float, room_bytes: int | None) -> ScaledFit:
+        """How it would have gone on with another batch, from the segments that it had.
 
         Args:
             factor: how many times as large what depends on the batch is.
             room_bytes: what the allocator may hold; None is no end.
         """
+
+        def work(job: ReplayedJob) -> None:
+            self._replay(job, self._whole, factor)
+            self._replay(job, self._whole, factor)
+
+        return self._fit(room_bytes, self._segments, work)
+
+    def begun(self, factor: float, room_bytes: int | None, state_bytes: int) -> ScaledFit:
+        """How it would have gone from the start: the optimizer's state comes after a first step.
+
+        Args:
+            factor, room_bytes: as above.
+            state_bytes: what the optimizer's state comes to.
+        """
+        early, late = self._by_turn(state_bytes)
+
+        def work(job: ReplayedJob) -> None:
+            for blocks, part in ((early, self._first), (late, self._whole)):
+                for address, size_bytes, stream, pool_id, _ in blocks:
+                    job.blocks[address] = job.model.malloc(size_bytes, stream, pool_id)
+                self._replay(job, part, factor)
+
+        return self._fit(room_bytes, [], work)
+
+    def _fit(
+        self,
+        room_bytes: int | None,
+        segments: list[dict[str, Any]],
+        work: Callable[[ReplayedJob], None],
+    ) -> ScaledFit:
         model = CachingAllocator(
             None, self._settings, limit_bytes=room_bytes, version=self._version
         )
-        job = ReplayedJob(model, [])
+        job = ReplayedJob(model, segments)
         try:
-            self._hold(job)
-            self._replay(job, self._scaled(factor))
+            work(job)
             fits = True
         except OutOfMemoryError:
             fits = False
@@ -99,49 +139,91 @@ class ScaledWindow:
             counters.num_alloc_retries,
         )
 
-    def _hold(self, job: ReplayedJob) -> None:
-        """Ask for what was there at its beginning, in the order of its places.
+    def _by_turn(self, state_bytes: int) -> tuple[list[Held], list[Held]]:
+        """What is there before the first step, and what comes after it. By addresses: what was
+        asked for later lies, as a rule, behind."""
+        lasting = self._lasting
+        early_bytes = sum(size for _, size, *_ in lasting) - state_bytes
+        early, late = list[Held](), list[Held]()
+        for block in lasting:
+            (early if early_bytes > 0 else late).append(block)
+            early_bytes -= block[1]
+        # State is made parameter by parameter, each as large as its parameter.
+        turns = {block[1]: turn for turn, block in reversed(list(enumerate(early)))}
+        late.sort(key=lambda block: turns.get(block[1], len(turns)))
+        return early, late
 
-        What goes within the window is of a step before: of the size that it had, as after a change.
-        """
-        for address, size_bytes, stream, pool_id, is_pending in self._held:
-            job.blocks[address] = job.model.malloc(size_bytes, stream, pool_id)
-            if is_pending:
-                job.call(FREE_IN_USE, address, pool_id)
+    def _growing(self, calls: Calls) -> NDArray[np.bool_]:
+        """Which requests depend on the batch."""
+        grows = (calls.operations == MALLOC) & ~np.isin(calls.sizes, self._constant)
+        return np.asarray(grows, np.bool_)
 
-    def _scaled(self, factor: float) -> Calls:
-        sizes = self._calls.sizes
-        larger = np.maximum(np.rint(sizes * factor), 1).astype(np.int64)
-        return replace(self._calls, sizes=np.where(self._grows, larger, sizes))
-
-    @staticmethod
-    def _replay(job: ReplayedJob, calls: Calls) -> None:
+    def _replay(self, job: ReplayedJob, part: _Part, factor: float) -> None:
+        """Go through it once, and leave everything as it was at its beginning."""
+        larger = np.maximum(np.rint(part.calls.sizes * factor), 1).astype(np.int64)
+        grows = self._growing(part.calls)
+        calls = replace(part.calls, sizes=np.where(grows, larger, part.calls.sizes))
         malloc, blocks = job.model.malloc, job.blocks
         for operation, _, address, size_bytes, stream, pool_id in calls.rows(0, len(calls)):
             if operation == MALLOC:
-                block: Block = malloc(size_bytes, stream, pool_id)
-                blocks[address] = block
+                blocks[address] = malloc(size_bytes, stream, pool_id)
             elif operation != OUT_OF_MEMORY:  # what was refused then is not asked for
                 job.call(operation, address, pool_id)
+        left = {address: blocks.pop(address) for address in part.left if address in blocks}
+        for before, address in part.same.items():
+            if address in left:
+                blocks[before] = left.pop(address)
+        for block in left.values():
+            job.model.free(block)
 
 
-def _growing(held: Sequence[Held], calls: Calls) -> NDArray[np.bool_]:
-    """Which requests depend on the batch."""
-    gone = set(calls.addresses[np.isin(calls.operations, (FREE, FREE_IN_USE))].tolist())
-    # An address that is freed in the window was that of a block of its beginning only if no
-    # request had it before.
-    first = _first_uses(calls)
-    lasting = {
-        size_bytes
-        for address, size_bytes, *_ in held
-        if address not in gone or first[address] == MALLOC
-    }
-    constant = np.array(sorted(lasting), np.int64)
-    grows = (calls.operations == MALLOC) & ~np.isin(calls.sizes, constant)
-    return np.asarray(grows, np.bool_)
+@dataclass(frozen=True)
+class _Part:
+    """Calls, and what is held at both of their ends.
+
+    Args:
+        calls: some of a window, from its beginning on.
+        lasting: blocks that are there throughout, by address.
+        left: addresses of those that came within it and are there at its end.
+        same: for each block of its beginning that goes within it, the one of its end that stands
+            in its place: the loss or the gradients of the step before.
+    """
+
+    calls: Calls
+    lasting: list[Held]
+    left: list[int]
+    same: dict[int, int]
+
+    @classmethod
+    def of(cls, held: Sequence[Held], calls: Calls) -> _Part:
+        sizes: dict[int, int] = {}
+        gone: set[int] = set()
+        asked: dict[int, int] = {}
+        sizes.update((address, size_bytes) for address, size_bytes, *_ in held)
+        for operation, _, address, size_bytes, *_ in calls.rows(0, len(calls)):
+            if operation == MALLOC:
+                asked[address] = size_bytes
+            elif operation in _FREES and asked.pop(address, None) is None:
+                gone.add(address)
+        lasting = [block for block in held if block[0] not in gone]
+        by_size: dict[int, list[int]] = {}
+        for address, size_bytes in asked.items():
+            by_size.setdefault(size_bytes, []).append(address)
+        same = {
+            address: by_size[sizes[address]].pop()
+            for address in sorted(gone & sizes.keys())
+            if by_size.get(sizes[address])
+        }
+        return cls(calls, lasting, list(asked), same)
 
 
-def _first_uses(calls: Calls) -> dict[int, int]:
-    """By address, the first call that is about it."""
-    addresses, first = np.unique(calls.addresses, return_index=True)
-    return dict(zip(addresses.tolist(), calls.operations[first].tolist(), strict=True))
+def _until(calls: Calls, stop: int) -> Calls:
+    return replace(
+        calls,
+        operations=calls.operations[:stop],
+        events=calls.events[:stop],
+        addresses=calls.addresses[:stop],
+        sizes=calls.sizes[:stop],
+        streams=calls.streams[:stop],
+        pools=None if calls.pools is None else calls.pools[:stop],
+    )

@@ -41,11 +41,13 @@ class Window:
         snapshot: id.
         device: index of the device in it.
         batch: samples of a forward pass in it.
+        first_end_us: when its first step ended.
     """
 
     snapshot: str
     device: int
     batch: int
+    first_end_us: int | None = None
 
 
 class WindowReplays:
@@ -114,7 +116,8 @@ class WindowReplays:
         if self._read is None or self._read[0] != window.snapshot:
             with self._open_now(window.snapshot) as file:
                 snapshot = read_snapshot(file, limits=READER_LIMITS)
-            scaled = ScaledWindow(Recording.from_snapshot(snapshot, window.device))
+            recording = Recording.from_snapshot(snapshot, window.device)
+            scaled = ScaledWindow(recording, window.first_end_us)
             if len(scaled) > MOST_CALLS:
                 raise ValueError(f"expected at most {MOST_CALLS} calls, got {len(scaled)}")
             self._read = window.snapshot, scaled
@@ -150,7 +153,8 @@ def newest_window(
             batches = {sizes.get(step) for step, _ in snapshot["steps"]}
             batch = batches.pop() if len(batches) == 1 else None
             if batch is not None:
-                return Window(snapshot["id"], snapshot["device"], batch)
+                first_end_us = int(snapshot["steps"][0][1])
+                return Window(snapshot["id"], snapshot["device"], batch, first_end_us)
     return None
 
 

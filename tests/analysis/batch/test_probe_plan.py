@@ -37,13 +37,13 @@ def test_where_passes_can_make_up_for_it_the_global_batch_is_kept() -> None:
     assert (found.batch, found.passes, found.back_passes) == (6, 4, 6)
     assert not found.changes_global_batch
     assert found.params == {"batch_size": 6, "accumulation": 4}
-    assert "as many samples" in dict(found.costs)["These steps"]
+    assert "as many samples" in dict(found.costs)["Each learns from"]
 
 
 def test_what_it_costs_is_said() -> None:
     costs = dict(plan([4] * 20).costs)
     assert costs["Steps"] == "4 with 8 samples in place of 4"
-    assert "learning rates" in costs["These steps"]
+    assert "learning rates" in costs["Each learns from"]
 
 
 def test_there_is_none_where_nothing_is_open_or_nothing_larger_fits() -> None:

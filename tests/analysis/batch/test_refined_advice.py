@@ -8,10 +8,9 @@ import pytest
 
 from tests.support.made_batches import batch_rank
 from tests.support.made_recordings import MIB
-from tests.support.made_windows import SAMPLE, WEIGHTS, real_peak, really_fits, recorded_window
+from tests.support.made_windows import SAMPLE, WEIGHTS, real_peak, really_fits, scaled
 from vramscope_analysis.batch.batch_advice import BatchAdvice, batch_advice
 from vramscope_analysis.batch.refined_advice import refined_advice
-from vramscope_analysis.batch.scaled_window import ScaledWindow
 
 LIMIT = 600 * MIB
 ALLOWED = int(0.95 * LIMIT)
@@ -30,17 +29,20 @@ def advised(peak: Callable[[int], int] = real_peak) -> BatchAdvice:
 
 
 def test_the_advice_is_what_the_training_can_do_with_that_room() -> None:
-    found = refined_advice(advised(), ScaledWindow(recorded_window(8)), 8)
-    largest = max(n for n in range(9, 200) if really_fits(n, ALLOWED, before=8))
+    found = refined_advice(advised(), scaled(8), 8)
+    largest = max(
+        n for n in range(9, 200) if really_fits(n, ALLOWED, before=8) and really_fits(n, ALLOWED)
+    )
     assert 0.95 * largest <= found.batch
     assert really_fits(found.batch, LIMIT, before=8)
+    assert really_fits(found.batch, LIMIT)
     assert found.low <= found.batch
     assert found.is_replayed
 
 
 def test_a_window_of_another_size_says_the_same() -> None:
-    small = refined_advice(advised(), ScaledWindow(recorded_window(4)), 4)
-    large = refined_advice(advised(), ScaledWindow(recorded_window(8)), 8)
+    small = refined_advice(advised(), scaled(4), 4)
+    large = refined_advice(advised(), scaled(8), 8)
     assert small.batch == pytest.approx(large.batch, rel=0.03)
 
 
@@ -48,7 +50,7 @@ def test_where_steps_were_longer_than_those_recorded_the_steps_count() -> None:
     def longer(size: int) -> int:
         return FIXED + 2 * (real_peak(size) - FIXED)
 
-    window = ScaledWindow(recorded_window(8))
+    window = scaled(8)
     usual, found = refined_advice(advised(), window, 8), refined_advice(advised(longer), window, 8)
     assert found.batch == pytest.approx(usual.batch / 2, rel=0.15)
 
@@ -61,4 +63,4 @@ def test_a_window_that_needs_no_more_than_what_never_changes_is_refused() -> Non
     told = batch_advice(batch_rank([8] * 8, larger, columns=constant, total_bytes=LIMIT * 2))
     assert isinstance(told, BatchAdvice)
     with pytest.raises(ValueError, match="a window that needs more"):
-        refined_advice(told, ScaledWindow(recorded_window(8)), 8)
+        refined_advice(told, scaled(8), 8)

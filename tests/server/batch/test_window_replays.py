@@ -108,7 +108,7 @@ def snapshot(**changes: Any) -> dict[str, Any]:
 def test_the_newest_window_of_one_known_size_is_chosen() -> None:
     sizes = {6: 4, 7: 8, 8: 8}
     good = snapshot()
-    assert newest_window([good], 0, sizes, 0) == Window("a", 0, 8)
+    assert newest_window([good], 0, sizes, 0) == Window("a", 0, 8, 1)
     wrong_ones: list[dict[str, Any]] = [
         {"rank": 1},
         {"state": "receiving"},
@@ -121,4 +121,6 @@ def test_the_newest_window_of_one_known_size_is_chosen() -> None:
     ]
     for wrong in wrong_ones:
         assert newest_window([snapshot(id="b", **wrong)], 0, sizes, 50) is None
-        assert newest_window([snapshot(id="b", **wrong), good], 0, sizes, 50) == Window("a", 0, 8)
+        assert newest_window([snapshot(id="b", **wrong), good], 0, sizes, 50) == Window(
+            "a", 0, 8, 1
+        )
