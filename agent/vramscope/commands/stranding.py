@@ -102,8 +102,6 @@ def _stranded(segment: Segment) -> Iterator[tuple[int, list[tuple[int, Mapping[s
         return
     page_bytes = int(segment["page_bytes"])
     for page, free_bytes in _free_in_pages(free, page_bytes).items():
-        if free_bytes == page_bytes:
-            continue
         first = max(0, bisect_right(starts, page * page_bytes) - 1)
         last = bisect_right(starts, (page + 1) * page_bytes - 1)
         inside = [
@@ -111,12 +109,12 @@ def _stranded(segment: Segment) -> Iterator[tuple[int, list[tuple[int, Mapping[s
             for each in live[first:last]
             if each[0] - base + int(each[1]["size"]) > page * page_bytes
         ]
-        if inside:
+        if inside:  # else the page is free from end to end, and goes back
             yield free_bytes, inside
 
 
 def _free_in_pages(free: Sequence[tuple[int, int]], page_bytes: int) -> dict[int, int]:
-    """Free bytes of each page that has some at an end of a free range; whole ones are left out."""
+    """Free bytes of the pages in which a free range begins or ends."""
     pages: dict[int, int] = {}
     for start, end in free:
         for page in {start // page_bytes, (end - 1) // page_bytes}:

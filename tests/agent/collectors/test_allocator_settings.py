@@ -87,6 +87,36 @@ def test_a_release_that_can_be_asked_is_asked(monkeypatch: pytest.MonkeyPatch) -
     assert setter == job.set_texts.append  # nothing had to be wrapped
 
 
+@pytest.mark.parametrize("version", ["2.6.0", "2.10.0"])
+def test_what_each_text_leaves_as_it_is_stays_known(
+    monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    environ = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True,max_split_size_mb:64"}
+    job = Job(monkeypatch, version, environ)
+    assert job.settings.known() == {}
+    job.is_up = True
+    assert job.settings.known() == {"expandable_segments": "True", "max_split_size_mb": "64"}
+    job.set("garbage_collection_threshold:0.5")
+    assert job.settings.known() == {
+        "expandable_segments": "True",
+        "garbage_collection_threshold": "0.5",
+    }
+
+
+def test_so_does_it_where_the_release_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ["max_split_size_mb:64"]
+    environ = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    job = Job(monkeypatch, "2.12.0", environ, _accelerator_getAllocatorSettings=lambda: said[0])
+    job.is_up = True
+    # The job had set it before anybody looked: the environment was first all the same.
+    assert job.settings.known() == {"expandable_segments": "True", "max_split_size_mb": "64"}
+    said[0] = "roundup_power2_divisions:[256:1,>:4]"
+    assert job.settings.known() == {
+        "expandable_segments": "True",
+        "roundup_power2_divisions": "[256:1,>:4]",
+    }
+
+
 def test_looking_between_two_seconds_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job(monkeypatch, "2.6.0", {})
     job.told()

@@ -110,6 +110,18 @@ def test_the_holders_are_named_by_line_and_counted_only_where_there_is_none(
     assert receipt.result["held_by"][0]["what"] == "parameters of encoder"
 
 
+def test_tensors_are_counted_once_however_many_blocks_have_no_stack(device: FakeDevice) -> None:
+    device.segment_list += [device.segment_list[1]] * 3
+    counts: list[int] = []
+
+    def owned() -> list[Owned]:
+        counts.append(1)
+        return []
+
+    cache_handlers(device, owned)["empty_cache"](Call(dry_run=True))
+    assert counts == [1]
+
+
 def test_nothing_is_counted_where_nothing_is_stranded(device: FakeDevice) -> None:
     del device.segment_list[1]
     for dry_run in (True, False):

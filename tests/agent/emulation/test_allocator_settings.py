@@ -95,3 +95,28 @@ def test_a_snapshot_has_the_options_by_their_names() -> None:
 
     assert plain["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
     assert plain["expandable_segments"] is True
+
+
+def test_commands_set_the_model_through_its_control() -> None:
+    from vramscope.emulation.allocator_settings import EmulatedControl
+
+    settings = current("max_split_size_mb:64")
+
+    class Device:
+        memory_fraction = 1.0
+
+        def change_settings(self, text: str) -> None:
+            settings.change(text)
+
+        def set_memory_fraction(self, fraction: float) -> None:
+            self.memory_fraction = fraction
+
+    control = EmulatedControl(Device(), settings, (2, 11))
+    assert (control.release, control.why_not()) == ((2, 11), None)
+    control.send("expandable_segments:True")
+    assert control.reported()["expandable_segments"] is True
+    assert control.reported()["max_split_size"] == -1  # as in PyTorch: it was not named again
+    with pytest.raises(ValueError, match="max_split_size_mb"):
+        control.send("max_split_size_mb:1")
+    control.set_fraction(0.5)
+    assert control.fraction() == 0.5

@@ -227,6 +227,26 @@ def test_the_rate_is_capped_and_can_be_changed() -> None:
     rig.sampler.set_rate_hz(2.0)
     rig.run(1.1)
     assert rig.statuses[-1].rate_hz == 2.0
+    assert rig.sampler.rates_hz == (2.0, 2.0)
+
+
+def test_between_two_seldom_samples_it_can_be_woken_for_a_command() -> None:
+    rig = Rig(Clock(), rate_hz=0.1)
+    asked = threading.Event()
+
+    def summary() -> str:
+        asked.set()
+        return "a summary"
+
+    rig.device.memory_summary = summary  # type: ignore[method-assign]
+    rig.sampler.start()
+    try:
+        assert rig.status_came.wait(10)  # of its first turn; the next one comes in ten seconds
+        rig.commands.submit(Command("c", "memory_summary"))
+        rig.sampler.wake()
+        assert asked.wait(5)
+    finally:
+        assert rig.sampler.stop(5.0)
 
 
 def test_a_rate_lowered_by_the_budget_is_noted() -> None:

@@ -45,3 +45,24 @@ def test_more_than_host_and_port_is_refused_and_secrets_are_not_repeated() -> No
 def test_the_scheme_says_whether_it_is_secure() -> None:
     assert parse_address("https://box:1") == ServerAddress("box", 1, secure=True)
     assert parse_address("ws://box:1") == ServerAddress("box", 1, secure=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("localhost", True),
+        ("LOCALHOST", True),
+        ("a.localhost", True),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("localhost.org", False),
+        ("", False),
+    ],
+)
+def test_whether_it_is_of_this_machine_is_told_without_looking_a_name_up(
+    host: str, is_loopback: bool
+) -> None:
+    assert ServerAddress(host, 1).is_loopback is is_loopback
