@@ -18,7 +18,7 @@ WAIT_S: Final = 10.0
 _LOOK_EVERY_S: Final = 0.02
 
 Shown = dict[str, Any]
-"""Plain data; ``refusal`` is the reason of a rank that would change nothing."""
+"""Plain data; ``refusal`` is the reason of a rank that would change nothing, or empty."""
 
 
 class Consent(Agreement):
@@ -61,7 +61,7 @@ class Consent(Agreement):
 
 def _difference(answers: list[Shown]) -> str | None:
     for rank, shown in enumerate(answers):
-        if shown["refusal"] is not None:
+        if shown["refusal"]:
             return f"rank {rank}: {shown['refusal']}"
     for rank, shown in enumerate(answers):
         for name, value in shown.items():

@@ -110,6 +110,8 @@ class LoaderWatch:
         """Batches of the last step."""
         self.at_boundary: Callable[[], object] | None = None
         """Called at the end of each step, when all of this is up to date."""
+        self.at_fetch: Callable[[], object] | None = None
+        """Called once, before the next batch is asked for."""
 
     @property
     def training(self) -> tuple[LoaderPass, ...]:
@@ -120,6 +122,9 @@ class LoaderWatch:
         """An iterator is asked for its next batch. A loader that reads from another counts once."""
         self._depth += 1
         if self._depth == 1:
+            at_fetch, self.at_fetch = self.at_fetch, None
+            if at_fetch is not None:
+                at_fetch()
             self._current = self._pass_of(iterator)
             self._has_batch = False
 

@@ -84,6 +84,10 @@ class Resizing:
             loaders.at_boundary = self._at_boundary
         return switch
 
+    def before_next_fetch(self, call: Callable[[], object]) -> None:
+        """Have something called on the training thread, before it takes another batch."""
+        self._steps().loaders.at_fetch = call
+
     def plan(self) -> Plan:
         """What there is to change now.
 
@@ -114,18 +118,20 @@ class Resizing:
             self._switch = None
 
     def _resize(self, call: Call) -> Answer:
-        ranks = world_size()
+        checked: tuple[Plan, Sizes] | None = None
         with Attempt() as attempt:
-            plan, wanted = self._checked(call)
-        refusal = None if attempt.error is None else failure(attempt.error)
-        if ranks > 1 and not call.dry_run:
+            checked = self._checked(call)
+        refusal = "" if attempt.error is None else failure(attempt.error)
+        if world_size() > 1 and not call.dry_run:
             shown: dict[str, Any] = {"refusal": refusal}
-            if refusal is None:
-                shown |= {**plan.shown(), "wanted": wanted.told()}
-            refusal = self._consent.reason_against(f"vramscope/{call.id}/{call.step}/sizes", shown)
-        if refusal is not None:
+            if checked is not None:
+                shown |= {**checked[0].shown(), "wanted": checked[1].told()}
+            key = f"vramscope/{call.id}/{call.step}/sizes"
+            refusal = self._consent.reason_against(key, shown) or ""
+        if checked is None or refusal:
             text = f"{refusal[:1].upper()}{refusal[1:]}. Nothing was changed."
             return Receipt("refused", message=text)
+        plan, wanted = checked
         before = {**plan.now.told(), "peak_bytes": self.peak_bytes()}
         after: dict[str, Any] = dict(wanted.told())
         if wanted == plan.now:
@@ -185,6 +191,8 @@ class ResizeWatch:
         self._words = words
         self._ooms = resizing.ooms()
         self._was_made = switch.is_made
+        self._is_going_back = False
+        self._answer: Receipt | None = None
 
     @property
     def progress(self) -> str:
@@ -194,18 +202,25 @@ class ResizeWatch:
     def poll(self, step: int) -> Receipt | None:
         """A step has ended."""
         del step
+        if self._answer is not None:
+            return self._answer
         if self._resizing.error is not None:
             return self._receipt("failed", f"It could not be made: {self._resizing.error}.")
         if self._ran_out() and self._was_made:
             return self._set_back()
         if self._was_made:
             return self._receipt("done", *self._words, self._peaks())
-        self._was_made = self._switch.is_made
+        if self._switch.is_made:
+            self._was_made = True
+            self._ooms = self._resizing.ooms()
         return None
 
     def poll_on_agent_thread(self) -> Receipt | None:
-        """The change is made on the training thread alone."""
-        return None
+        """A loop that catches the error, and takes another batch, may never end a step again."""
+        if self._answer is None and not self._is_going_back and self._was_made and self._ran_out():
+            self._is_going_back = True
+            self._resizing.before_next_fetch(self._go_back)
+        return self._answer
 
     def cancel(self, reason: str) -> Receipt:
         """The change stays, for it is that of all ranks; only nobody looks at it any more."""
@@ -214,6 +229,9 @@ class ResizeWatch:
 
     def _ran_out(self) -> bool:
         return self._resizing.ooms() > self._ooms
+
+    def _go_back(self) -> None:
+        self._answer = self._set_back()
 
     def _set_back(self) -> Receipt:
         if self._now.ranks > 1:

@@ -1,0 +1,75 @@
+"""Two ranks are resized at the same step: equally many batches on both, or nothing on either."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+from tests.support.resized_jobs import run_jobs
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+MODULES = {"accelerate": "accelerate", "hf": "transformers", "lightning": "lightning"}
+HALF = {"batch_size": 4}
+DOUBLE = {"batch_size": 16, "change_global_batch": True, "accumulation": 1}
+SCENARIOS: list[dict[str, Any]] = [
+    {"samples": 192, "changes": [[3, HALF]]},
+    {"samples": 192, "changes": [[2, HALF], [14, {"batch_size": 8}]], "workers": 2},
+    {"samples": 200, "changes": [[2, DOUBLE]], "workers": 2, "drop_last": True},
+]
+
+
+@pytest.mark.parametrize("framework", ["plain", "accelerate", "hf", "lightning"])
+def test_both_ranks_take_equally_many_batches_and_share_the_samples(framework: str) -> None:
+    if framework in MODULES and importlib.util.find_spec(MODULES[framework]) is None:
+        pytest.skip(f"no {MODULES[framework]}")
+    ranks = run_jobs(framework, SCENARIOS, ranks=2)
+    for number, (first, second) in enumerate(zip(*ranks, strict=True)):
+        assert [receipt["state"] for receipt in first["receipts"]] == ["done"] * len(
+            SCENARIOS[number]["changes"]
+        )
+        assert first["sizes"] == second["sizes"]
+        assert len({size for sizes in first["sizes"] for size in sizes}) == 2
+        assert first["steps"] == second["steps"]
+        for mine, theirs in zip(first["epochs"], second["epochs"], strict=True):
+            assert len({*mine, *theirs}) == len(mine) + len(theirs)
+            if not SCENARIOS[number].get("drop_last"):
+                assert len(mine) + len(theirs) == SCENARIOS[number]["samples"]
+        if not SCENARIOS[number].get("drop_last"):
+            assert first["steps"] == 24
+            assert {samples for samples, _, _ in first["rows"]} == {8}
+
+
+def test_accelerate_gives_each_rank_its_part_of_a_split_batch() -> None:
+    pytest.importorskip("accelerate")
+    scenario = {"samples": 96, "split": True, "changes": [[2, {"batch_size": 4}]]}
+    short = {**scenario, "samples": 100, "workers": 2}
+    ((first, first_short), (second, second_short)) = run_jobs(
+        "accelerate", [scenario, short], ranks=2
+    )
+    assert first["sizes"] == second["sizes"]
+    for mine, theirs in zip(first["epochs"], second["epochs"], strict=True):
+        assert sorted([*mine, *theirs]) == list(range(96))
+    assert first_short["sizes"] == second_short["sizes"]
+    for mine, theirs in zip(first_short["epochs"], second_short["epochs"], strict=True):
+        assert {*mine, *theirs} == set(range(100))
+
+
+def test_ranks_that_would_not_do_the_same_do_nothing_and_say_why() -> None:
+    scenarios = [
+        {"changes": [[3, HALF]], "unequal": True},
+        {"changes": [[2, HALF]], "workers": 1, "more_workers": True},
+    ]
+    ranks = run_jobs("plain", scenarios, ranks=2)
+    reasons = ["would draw equally many batches", "Ranks differ in the batch of the change"]
+    for answers in ranks:
+        for answer, reason in zip(answers, reasons, strict=True):
+            (receipt,) = answer["receipts"]
+            assert receipt["state"] == "refused"
+            assert reason in receipt["message"]
+            assert {size for sizes in answer["sizes"] for size in sizes} == {8}
+    for one, other in zip(*ranks, strict=True):
+        assert one["receipts"][0]["message"] == other["receipts"][0]["message"]
