@@ -125,8 +125,11 @@ def test_what_empty_cache_cannot_return_has_a_holder_and_the_promise_is_kept(api
     assert "stayed stranded in" in real["message"]
     started = run(api, "history_start", params={"mode": "state"})
     assert started["state"] == "done"
-    # Blocks that were there before have no stack: they are told by what they are, as before.
-    assert run(api, "empty_cache", dry_run=True)["result"]["held_by"]
+    # Into the same segment: it is named by its line now, beside what was there before.
+    run(api, "user.grow", params={"kib": 3 << 10})
+    told = {each["what"] for each in run(api, "empty_cache", dry_run=True)["result"]["held_by"]}
+    assert "grow" in [what.rpartition(" ")[2] for what in told if "commanded.py:" in what]
+    assert "tensors that are no parameter, gradient, optimizer state or buffer" in told
 
 
 @pytest.mark.usefixtures("job")
