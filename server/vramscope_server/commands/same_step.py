@@ -132,13 +132,15 @@ class SameStep:
     def _start(self, record: CommandRecord, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=f"vramscope-same-step-{record.id}")
         self._tasks[record.id] = task
-        task.add_done_callback(lambda done: self._ended(record.id, done))
+        task.add_done_callback(lambda done: self._ended(record, done))
 
-    def _ended(self, command_id: str, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(command_id, None)
-        self._rounds.pop(command_id, None)
+    def _ended(self, record: CommandRecord, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(record.id, None)
+        self._rounds.pop(record.id, None)
         if not task.cancelled() and task.exception() is not None:
-            _logger.error("the command %s was given up", command_id, exc_info=task.exception())
+            # A mistake of ours: the ranks drop it after a while, and it keeps no other one waiting.
+            _logger.error("the command %s was given up", record.id, exc_info=task.exception())
+            self._turns.leave(record)
 
     async def _agree(self, turn: Turn) -> None:
         await self._decide(turn, await self._agreed(turn))

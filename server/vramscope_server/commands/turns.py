@@ -62,9 +62,13 @@ class Turns:
 
     def settled(self, record: CommandRecord) -> None:
         """Something of a command has changed: if its turn is over, the next may begin."""
-        if record.id not in self._turns or is_under_way(record):
+        if not is_under_way(record):
+            self.leave(record)
+
+    def leave(self, record: CommandRecord) -> None:
+        """Let the next begin."""
+        if self._turns.pop(record.id, None) is None:
             return
-        del self._turns[record.id]
         for turn in self._turns.values():
             if turn.record.run_id == record.run_id:
                 turn.wake.set()

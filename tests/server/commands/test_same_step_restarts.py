@@ -22,7 +22,7 @@ from tests.support.same_step_scenes import (
     shown,
     states,
 )
-from vramscope_protocol.messages import Decision
+from vramscope_protocol.messages import Command, Decision
 from vramscope_server.commands import same_step as same_step_module
 from vramscope_server.settings import Limits
 from vramscope_server.store import tables
@@ -90,6 +90,28 @@ def test_what_cannot_be_stored_in_time_is_dropped(
     play(store, scenario, SOON, connected=RANKS)
 
 
+def test_a_mistake_with_one_command_does_not_keep_the_next_waiting(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: World) -> None:
+        send = world.carrier.send_command
+
+        def fail(run_id: str, rank: int, command: Command) -> bool:
+            raise RuntimeError("a mistake")
+
+        world.carrier.send_command = fail  # type: ignore[method-assign]  # what no test foresaw
+        first = await world.submit(id="c1", name="empty_cache", ranks="all", deadline_s=0.3)
+        await world.until(lambda: "c1 was given up" in caplog.text)
+        world.carrier.send_command = send  # type: ignore[method-assign]  # as it was
+        await world.submit(id="c2", name="empty_cache", ranks="all")
+        await asked(world)
+        assert world.carrier.sent[-1][1].id == "c2"
+        await world.until(lambda: first.state == "expired")
+
+    limits = Limits(command_prepare_s=0.1, command_hold_s=0.1, command_grace_s=0.1)
+    play(store, scenario, limits, connected=RANKS)
+
+
 def test_a_server_that_is_stopped_lets_no_rank_wait(store: Store) -> None:
     async def scenario(world: World) -> None:
         _record, step = await begin(world)
@@ -153,11 +175,12 @@ def test_a_server_killed_before_the_decision_drops_it_when_it_is_back(store: Sto
     step = kill(store, at="prepared")
 
     async def scenario(world: World) -> None:
-        await world.until(lambda: world.stored("c1")["agreement"]["decision"])
-        assert world.carrier.sent == []
+        await world.until(lambda: world.audience.commands)
+        assert shown(world)["agreement"]["decision"] == "drop"
         for rank in RANKS:
             world.carrier.connected.add(rank)
             world.coordinator.rank_connected("r1", rank)
+        assert world.carrier.sent == []
         reason = "The server was started again before it was decided."
         drop = Decision("c1", step, run=False, reason=reason)
         assert world.carrier.decisions == [(rank, drop) for rank in RANKS]
