@@ -277,7 +277,9 @@ def reported_options(reported: Mapping[str, Any]) -> dict[str, str | None]:
         found["expandable_segments"] = "True" if expandable else None
     divisions = reported.get("roundup_power2_divisions")
     if isinstance(divisions, Mapping):
-        found["roundup_power2_divisions"] = _divisions_text({**divisions})
+        by_size: dict[Any, Any] = {**divisions}
+        if all(str(size).isdigit() for size in by_size):
+            found["roundup_power2_divisions"] = _divisions_text(by_size)
     return found
 
 

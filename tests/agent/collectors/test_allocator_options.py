@@ -161,6 +161,7 @@ def test_the_allocator_is_believed_more_than_texts() -> None:
     reported = {"max_split_size": -1, "expandable_segments": False, "other": "x"}
     assert in_force(known, reported) == {"expandable_segments": "False", "nosuch": "1"}
     assert reported_options({}) == {}
+    assert reported_options({"roundup_power2_divisions": {"some": 1}}) == {}
 
 
 def test_any_text_can_be_split() -> None:

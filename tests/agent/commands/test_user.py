@@ -18,7 +18,7 @@ from vramscope.commands.user import DECLARED, UserCommands
 from vramscope.commands.user_form import DeclarationError, form_of
 from vramscope_protocol.commands import Receipt
 from vramscope_protocol.errors import VramscopeError
-from vramscope_protocol.messages import Command
+from vramscope_protocol.messages import Command, Decision
 from vramscope_protocol.user_commands import MAX_COMMANDS
 
 
@@ -120,6 +120,24 @@ def test_it_waits_for_its_place_and_has_its_right() -> None:
             Job(lambda: 1).handlers, clock=FakeClock(), emit=job.outbox.put, allow="observe"
         ).accepted()
     )
+
+
+def test_one_for_the_same_step_on_all_ranks_waits_for_that_step() -> None:
+    calls: list[int] = []
+    step = [1]
+
+    def act(n: int) -> None:
+        calls.append(n)
+
+    job = Job(act, same_step=True)
+    queue = CommandQueue(job.handlers, clock=FakeClock(), emit=job.outbox.put, step=lambda: step[0])
+    queue.submit(Command("c", "user.act", {"n": 5}, at_step=3))
+    queue.decide(Decision("c", 3, run=True))
+    for number in (2, 3, 4):
+        step[0] = number
+        queue.run_at_boundary(number)
+        assert calls == [5] * (number >= 3)
+    assert job.outbox.states("c") == ["prepared", "running", "done"]
 
 
 def test_there_is_no_dry_run_and_no_other_command() -> None:
