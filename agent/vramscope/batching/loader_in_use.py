@@ -26,6 +26,8 @@ class LoaderInUse:
     def __init__(self, seen: LoaderPass | None, index_sampler: Any) -> None:
         self._seen = seen
         self.iterator: Any = None if seen is None or seen.is_over else seen.iterator
+        self.outermost = index_sampler
+        """What the loader draws from."""
         self.samplers = IndexSamplers(index_sampler)
         self.is_dispatched = seen is not None and seen.reader == "_fetch_batches"
         """Whether one rank reads for all."""

@@ -110,6 +110,8 @@ class LoaderWatch:
         """Batches of the last step."""
         self.at_boundary: Callable[[], object] | None = None
         """Called at the end of each step, when all of this is up to date."""
+        self.at_new_pass: Callable[[LoaderPass], object] | None = None
+        """Called when a batch is asked of another iterator than before, for the first time."""
         self.at_fetch: Callable[[], object] | None = None
         """Called once, before the next batch is asked for."""
 
@@ -180,6 +182,8 @@ class LoaderWatch:
         if len(self._passes) >= _MAX_PASSES:
             self._passes.clear()
         made = self._passes[id(iterator)] = LoaderPass(iterator, _reader())
+        if self.at_new_pass is not None:
+            self.at_new_pass(made)
         return made
 
 

@@ -50,6 +50,11 @@ class Redraw:
         """Call ``apply`` before the draw that follows so many; at the end if that is ``None``."""
         self._apply, self._at = apply, batches
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether there is something that is still to be called."""
+        return self._apply is not None
+
     def cancel(self) -> bool:
         """Do not call it; whether it had not been called."""
         apply, self._apply, self._at = self._apply, None, None

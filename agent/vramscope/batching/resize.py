@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from vramscope.batching.accumulation import conflict
 from vramscope.batching.consent import Consent
 from vramscope.batching.loader_in_use import world_size
-from vramscope.batching.loader_watch import LoaderWatch
+from vramscope.batching.loader_watch import LoaderPass, LoaderWatch
 from vramscope.batching.plan import Plan
 from vramscope.batching.sizes import Sizes, wanted_sizes
 from vramscope.batching.switch import Switch
@@ -82,6 +82,7 @@ class Resizing:
         if not switch.is_made:
             self._switch = switch
             loaders.at_boundary = self._at_boundary
+            loaders.at_new_pass = self._at_new_pass
         return switch
 
     def before_next_fetch(self, call: Callable[[], object]) -> None:
@@ -108,10 +109,17 @@ class Resizing:
 
     def _at_boundary(self) -> None:
         switch = self._switch
-        if switch is None:
-            return
+        if switch is not None:
+            self._go_on(switch, switch.at_boundary)
+
+    def _at_new_pass(self, begun: LoaderPass) -> None:
+        switch = self._switch
+        if switch is not None:
+            self._go_on(switch, lambda: switch.at_new_pass(begun))
+
+    def _go_on(self, switch: Switch, call: Callable[[], object]) -> None:
         with Attempt() as attempt:
-            switch.at_boundary()
+            call()
         if attempt.error is not None:
             self.error = summary(attempt.error)
         if switch.is_made or attempt.error is not None:

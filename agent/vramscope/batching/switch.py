@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from vramscope.batching.accumulation import Change
+from msgspec import structs
+
+from vramscope.batching.accumulation import Batches, Change
 from vramscope.batching.loader_in_use import LoaderInUse
-from vramscope.batching.loader_watch import LoaderWatch
+from vramscope.batching.loader_watch import LoaderPass, LoaderWatch
 from vramscope.batching.plan import Plan
 from vramscope.batching.redraw import Redraw
 from vramscope.batching.sizes import Sizes
@@ -46,6 +48,18 @@ class Switch:
             self._again()
         elif self._plan.trained >= self._plan.at:
             self._make()
+
+    def at_new_pass(self, begun: LoaderPass) -> None:
+        """Another epoch begins. If the one before was left in between, its sizes may be new."""
+        redraw, change, loader = self._redraw, self._plan.change, self._plan.loader
+        if self.is_made or redraw is None or change is None or loader is None:
+            return
+        is_ours = begun.index_sampler is loader.outermost
+        if is_ours and not redraw.is_pending and begun.iterator is not loader.iterator:
+            later = change.batches.later
+            batches = Batches(0, later, later)
+            self.is_made = True
+            self._plan.accumulation.set(structs.replace(change, batches=batches))
 
     def leave(self) -> None:
         """The agent goes: what is not begun does not happen, what is begun is completed."""
