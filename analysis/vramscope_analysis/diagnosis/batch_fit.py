@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from vramscope_analysis.diagnosis.peak_parts import BATCH, FIRST_STEPS, phase_steps
+from vramscope_analysis.batch.batch_sizes import batch_sizes
+from vramscope_analysis.diagnosis.peak_parts import FIRST_STEPS, phase_steps
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 STEPS_A_SIZE: Final = 3
@@ -33,7 +34,7 @@ class BatchFit:
 def batch_fit(rank: RankEvidence) -> BatchFit | None:
     """Fit the peaks against the batch sizes; None where the sizes do not tell."""
     rows = rank.steps.after(FIRST_STEPS)
-    batch, peak = rows.numbers(BATCH), rows.numbers("step.peak_allocated_bytes")
+    batch, peak = batch_sizes(rows), rows.numbers("step.peak_allocated_bytes")
     usable = np.isfinite(batch) & np.isfinite(peak) & (batch >= 1)
     if rows.number is not None:
         usable &= ~np.isin(rows.number, list(phase_steps(rank)))

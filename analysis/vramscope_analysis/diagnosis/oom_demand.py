@@ -13,13 +13,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vramscope_analysis.batch.batch_sizes import batch_sizes
 from vramscope_analysis.evidence.columns import NO_ROWS, Numbers, Rows
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 _FLOOR: Final = "allocated_bytes.all.current"
 _PEAK: Final = "step.peak_allocated_bytes"
-_BATCH: Final = "user.batch_size"
 _WARM_UP_STEPS: Final = 3
 """The first steps make the optimizer's state, workspaces and gradients."""
 _LEAST_STEPS: Final = 5
@@ -116,7 +116,7 @@ class Demand:
             highest_moving_bytes=int(moving.max()) if len(moving) else None,
             kept=_growth(floors, rows),
             growing=None if growing is None or growing.is_jump else growing,
-            batch=_steady(rows.numbers(_BATCH)),
+            batch=_steady(batch_sizes(rows)),
         )
 
     @property

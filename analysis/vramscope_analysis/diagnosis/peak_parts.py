@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from vramscope_analysis.batch.batch_sizes import batch_sizes
 from vramscope_analysis.evidence.columns import UNKNOWN, Rows
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 from vramscope_analysis.waterfall import COLUMNS_OF_STEP, Reading, account
@@ -14,8 +15,6 @@ from vramscope_analysis.waterfall import COLUMNS_OF_STEP, Reading, account
 WINDOW_STEPS: Final = 500
 FIRST_STEPS: Final = 2
 """The first steps are without the optimizer's state, or with what is only made once."""
-
-BATCH: Final = "user.batch_size"
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def _divided(rank: RankEvidence, row: int) -> PeakParts:
     rows = rank.steps
     reading = reading_of(rows, row)
     parts = account(reading, "peak")
-    batch = _value(rows, BATCH, row)
+    batch = batch_sizes(rows)[row]
     return PeakParts(
         peak_bytes=reading.peak_allocated or 0,
         parameters=parts["parameters"],
@@ -87,7 +86,7 @@ def _divided(rank: RankEvidence, row: int) -> PeakParts:
         buffers=parts["buffers"],
         activations=parts["activations"],
         peak_part=reading.peak_part or 0,
-        batch=batch if batch is not None and batch >= 1 else None,
+        batch=int(batch) if np.isfinite(batch) else None,
     )
 
 

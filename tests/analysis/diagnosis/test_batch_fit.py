@@ -45,3 +45,14 @@ def test_peaks_that_lie_on_no_line_are_not_fitted() -> None:
 def test_an_evaluation_does_not_count() -> None:
     sizes = [8] * 5 + [16] * 5 + [32] * 5
     assert job(sizes, extra=30 * GIB, stretches=[stretch("eval", 14)]) is not None
+
+
+def test_what_the_agent_has_seen_counts_more_than_what_the_job_logs() -> None:
+    columns: dict[str, Any] = {
+        "user.batch_size": 64,
+        "step.batch_size": [8] * 5 + [16] * 5,
+        "step.peak_allocated_bytes": [14 * GIB] * 5 + [18 * GIB] * 5,
+    }
+    fit = batch_fit(made_rank(10, columns=columns))
+    assert fit is not None
+    assert fit.largest_tried == 16
