@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
@@ -12,14 +11,18 @@ from vramscope.holders.frame_locals import is_function, locals_of
 _MAX_FRAMES: Final = 200
 
 
-def frames() -> Iterator[FrameType]:
-    """Those that called the calling function, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    for _ in range(_MAX_FRAMES):
-        if frame is None:
-            return
-        yield frame
+def frames() -> list[FrameType]:
+    """Those that called the calling function, the innermost first.
+
+    Without that of the calling function itself: with the answer in a variable of its own it would
+    be a cycle, in which all of them and their tensors would stay until a garbage collection.
+    """
+    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    found: list[FrameType] = []
+    while frame is not None and len(found) < _MAX_FRAMES:
+        found.append(frame)
         frame = frame.f_back
+    return found
 
 
 def variables(module: str, functions: tuple[str, ...]) -> dict[str, Any] | None:
@@ -36,12 +39,17 @@ def variables(module: str, functions: tuple[str, ...]) -> dict[str, Any] | None:
     return None
 
 
-def values() -> Iterator[Any]:
-    """Variables of every running function and of the modules that they stand in, one by one."""
+def values() -> list[Any]:
+    """Variables of every running function and of the modules that they stand in.
+
+    The caller drops the answer soon: it keeps the values alive.
+    """
     seen: set[int] = set()
+    found: list[Any] = []
     for frame in frames():
         if is_function(frame):
-            yield from (locals_of(frame) or {}).values()
+            found += (locals_of(frame) or {}).values()
         if id(frame.f_globals) not in seen:
             seen.add(id(frame.f_globals))
-            yield from list(frame.f_globals.values())
+            found += list(frame.f_globals.values())
+    return found
