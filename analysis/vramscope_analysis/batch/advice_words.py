@@ -60,6 +60,8 @@ def basis(advice: RunAdvice) -> list[str]:
             f"Memory rose by {size_text(one.grows_bytes)} within these steps: "
             "it holds only as long as that does not go on."
         )
+    if one.ran_out_at is not None:
+        found.append(f"With {count_text(one.ran_out_at, 'sample')} memory ran out.")
     if one.retries:
         found.append("At that size the cache is flushed within steps, which are slower then.")
     return found

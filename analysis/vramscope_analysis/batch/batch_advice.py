@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -40,6 +40,7 @@ class BatchAdvice:
         grows_bytes: by how much memory rose within these steps; 0 is not at all.
         is_replayed: what segments waste comes from a replay, not from a rule of thumb.
         retries: cache flushes in that replay.
+        ran_out_at: the smallest size with which memory ran out when it was tried; None is none.
     """
 
     rank: int
@@ -54,6 +55,7 @@ class BatchAdvice:
     grows_bytes: int = 0
     is_replayed: bool = False
     retries: int = 0
+    ran_out_at: int | None = None
 
     @property
     def peak_bytes(self) -> int:
@@ -101,6 +103,23 @@ def batch_advice(rank: RankEvidence, head_room: float = HEAD_ROOM) -> BatchAdvic
         space,
         len(steps),
         _grows(steps, space),
+    )
+
+
+def below_failed(advice: BatchAdvice, ran_out_at: int) -> BatchAdvice:
+    """The advice with a size that memory ran out with: whatever was computed, it does not fit.
+
+    Args:
+        advice: as computed.
+        ran_out_at: samples of a forward pass.
+    """
+    most = max(ran_out_at - 1, 1)
+    return replace(
+        advice,
+        batch=min(advice.batch, most),
+        low=min(advice.low, most),
+        high=most if advice.high is None else min(advice.high, most),
+        ran_out_at=ran_out_at,
     )
 
 

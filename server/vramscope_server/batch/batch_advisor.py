@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
 
-from vramscope_analysis.batch.batch_advice import BatchAdvice, Silence, batch_advice
+from vramscope_analysis.batch.batch_advice import BatchAdvice, Silence, batch_advice, below_failed
 from vramscope_analysis.batch.batch_sizes import batch_sizes
 from vramscope_analysis.batch.batch_steps import batch_steps
 from vramscope_analysis.batch.run_advice import RunAdvice, run_advice
@@ -19,7 +19,7 @@ from vramscope_analysis.evidence.columns import Rows
 from vramscope_protocol.messages import RankInfo
 from vramscope_server.batch.rank_steps import RankSteps
 from vramscope_server.batch.window_replays import Window, WindowReplays, newest_window
-from vramscope_server.store import snapshots
+from vramscope_server.store import command_log, snapshots
 from vramscope_server.store.store import Store
 
 MOST_RANKS: Final = 64
@@ -30,6 +30,7 @@ _SHARE: Final = 20.0
 """What took long is asked again after so many times as long: 5 % of a core."""
 _MOST_KEPT: Final = 64
 _MOST_SNAPSHOTS: Final = 16
+_MOST_COMMANDS: Final = 64
 
 
 class RunStates(Protocol):
@@ -51,6 +52,10 @@ class _Told:
     ranks: dict[int, BatchAdvice | Silence]
     windows: dict[int, Window]
     tried: dict[int, frozenset[int]]
+    since_ns: dict[int, int]
+    """When the steps of each rank begin that are read."""
+    failed: list[tuple[int, int]]
+    """Changes with which memory ran out: when, and to how many samples."""
     until_s: float
 
 
@@ -99,6 +104,10 @@ class BatchAdvisor:
             advice = ranks[rank]
             if isinstance(advice, BatchAdvice):
                 ranks[rank] = self._replays.refined(advice, window)
+        for rank, advice in ranks.items():
+            failed = [size for since_ns, size in told.failed if since_ns >= told.since_ns[rank]]
+            if isinstance(advice, BatchAdvice) and failed:
+                ranks[rank] = below_failed(advice, min(failed))
         return run_advice(ranks, state["world_size"])
 
     async def tried(self, run_id: str, head_room: float) -> dict[int, frozenset[int]]:
@@ -118,12 +127,15 @@ class BatchAdvisor:
             return known
         newest = {rank["rank"]: rank["step"] for rank in state["ranks"][:MOST_RANKS]}
         taken = await self._store.read(partial(_snapshots, run_id=run_id))
+        failed = await self._store.read(partial(_failed, run_id=run_id))
         told = await self._store.compute(lambda: self._read(run_id, newest, taken, head_room))
         took_s = self._clock_s() - begun_s
         told = _Told(
             told.ranks,
             told.windows,
             told.tried,
+            told.since_ns,
+            failed,
             self._clock_s() + max(_FRESH_S, _SHARE * took_s),
         )
         self._told[key] = told
@@ -139,13 +151,14 @@ class BatchAdvisor:
         taken: list[dict[str, Any]],
         head_room: float,
     ) -> _Told:
-        told = _Told({}, {}, {}, 0.0)
+        told = _Told({}, {}, {}, {}, [], 0.0)
         for rank, step in newest.items():
             evidence = self._steps.read(run_id, rank, step)
             told.ranks[rank] = batch_advice(evidence, head_room)
             told.tried[rank] = frozenset(batch_steps(evidence).tried)
             rows = evidence.steps
             since_ns = int(rows.time_ns[0]) if len(rows) else 0
+            told.since_ns[rank] = since_ns
             window = newest_window(taken, rank, _sizes(rows), since_ns)
             if window is not None:
                 told.windows[rank] = window
@@ -154,6 +167,17 @@ class BatchAdvisor:
 
 def _snapshots(connection: Connection, run_id: str) -> list[dict[str, Any]]:
     return snapshots.of_run(connection, run_id, _MOST_SNAPSHOTS)
+
+
+def _failed(connection: Connection, run_id: str) -> list[tuple[int, int]]:
+    """Changes of the batch size with which memory ran out, as the ranks have told."""
+    found: list[tuple[int, int]] = []
+    for command in command_log.list_commands(connection, run_id, limit=_MOST_COMMANDS):
+        size = command["params"].get("batch_size")
+        results: list[Any] = [receipt["result"] for receipt in command["receipts"].values()]
+        if isinstance(size, int) and {"ran_out": True} in results:
+            found.append((command["created_ns"], size))
+    return found
 
 
 def _sizes(rows: Rows) -> dict[int, int]:

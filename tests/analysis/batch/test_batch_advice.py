@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.made_batches import FIXED, GRADIENTS, LIMIT, batch_rank, line, planned
 from tests.support.made_ranks import GIB
-from vramscope_analysis.batch.batch_advice import BatchAdvice, batch_advice
+from vramscope_analysis.batch.batch_advice import BatchAdvice, batch_advice, below_failed
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 ALLOWED = 0.95 * LIMIT
@@ -75,3 +75,11 @@ def far_too_large(size: int) -> int:
 )
 def test_why_nothing_is_said(rank: Any, why: str) -> None:
     assert batch_advice(rank) == why
+
+
+def test_a_size_that_memory_ran_out_with_is_not_advised_again() -> None:
+    found = advised(batch_rank(planned((8, 9), (48, 9))))
+    lower = below_failed(found, 40)
+    assert (lower.batch, lower.high, lower.ran_out_at) == (39, 39, 40)
+    assert lower.low <= 39
+    assert below_failed(found, 1000).batch == found.batch

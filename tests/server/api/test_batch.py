@@ -104,3 +104,17 @@ def test_a_probe_that_is_ended_goes_back_at_once(server: ServerApp) -> None:
         assert server.client.delete(f"{PATH}/probe", headers=OWNER).status_code == 200
         assert answer(agent).params["batch_size"] == 8
         server.wait_until(lambda: server.get(PATH)["probing"]["state"] == "done")
+
+
+def test_a_size_that_memory_ran_out_with_is_not_advised_again(server: ServerApp) -> None:
+    with can_resize(server.agent()) as agent:
+        train(agent, [8] * 12)
+        assert server.get(PATH)["advice"]["batch_size"] > 20
+        body = {"name": "set_batch_size", "params": {"batch_size": 20}}
+        server.post("/api/v1/runs/train/commands", body)
+        agent.update(agent.wait_command(), "failed", result={"ran_out": True})
+        found = server.wait_until(
+            lambda: (a := server.get(PATH)["advice"])["batch_size"] < 20 and a
+        )
+    assert found["high"] == 19
+    assert "With 20 samples memory ran out." in found["basis"]
