@@ -18,7 +18,8 @@ test("ranks that are ready are counted, and the few that are not are named", () 
 
 test("each state has its words", () => {
   assert.equal(progressOf(many(0, 8), 8).text, "queued on 8");
-  assert.match(progressOf(many(8, 0), 8).text, /^prepared on all 8, waits for the end of one step$/);
+  assert.match(progressOf(many(8, 0), 8).text, /^prepared on all 8, for the end of one step$/);
+  assert.equal(progressOf({ ...many(8, 0), agreement: { at_step: 4812 } }, 8).text, "prepared on all 8, for the end of step 4,812");
   assert.equal(progressOf(command(["running", "running", "prepared"]), 3).text, "running on 2 of 3");
   assert.equal(progressOf(command(["done", "running"]), 2).text, "done on 1 of 2");
   assert.equal(progressOf(command(["done", "refused"]), 2).text, "done on 1 of 2, not on 1");

@@ -180,6 +180,8 @@
  * @property {number} deadline_ns
  * @property {number | null} finished_ns
  * @property {Record<string, Receipt>} receipts
+ * @property {string} [note]  how the ranks run it, where that is not what is usual
+ * @property {{at_step: number | null, decision: "run" | "drop" | null, reason: string, decided_ns: number | null, prepared?: number} | null} [agreement]  of a command for one step of all its ranks
  */
 
 /**

@@ -3,7 +3,7 @@
 
 import { el, setAttribute, setText } from "../dom.js";
 import { reasonNotToAct } from "./rights.js";
-import { commandEntry, GROUPS } from "./catalogue.js";
+import { commandEntry, GROUPS, needsAllRanks } from "./catalogue.js";
 
 /** @typedef {import("../messages.js").Run} Run */
 /** @typedef {import("../socket.js").Link} Link */
@@ -89,7 +89,7 @@ export class Actions {
    */
   reasonOf(name, run, link, scopes) {
     const entry = commandEntry(name);
-    return reasonNotToAct({ run, link, scopes, command: name, needsControl: entry?.needsControl ?? true, wholeRun: entry?.wholeRun ?? false });
+    return reasonNotToAct({ run, link, scopes, command: name, needsControl: entry?.needsControl ?? true, wholeRun: needsAllRanks(entry) });
   }
 
   /**

@@ -66,3 +66,11 @@ export function commandEntry(name) {
 export function commandTitle(name) {
   return commandEntry(name)?.title ?? name.replace(/^user\./, "");
 }
+
+/**
+ * Whether it is off as long as one rank of the run is missing. What lets training go on reaches whoever is there.
+ * @param {CommandEntry | undefined} entry
+ */
+export function needsAllRanks(entry) {
+  return (entry?.wholeRun ?? false) && (entry?.changesTraining ?? false);
+}

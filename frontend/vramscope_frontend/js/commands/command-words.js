@@ -19,9 +19,11 @@ export function whenRow(entry, ranks, world_size) {
 }
 
 /**
- * Why a part of the ranks is no choice.
+ * Why a part of the ranks is no choice, as a row of what it costs.
  * @param {import("./catalogue.js").CommandEntry} entry
+ * @param {number} world_size
+ * @returns {[string, string] | null}
  */
-export function wholeRunWords(entry) {
-  return entry.wholeRun ? "All ranks or none: ranks that train differently would wait for each other for ever." : null;
+export function wholeRunRow(entry, world_size) {
+  return entry.wholeRun && world_size > 1 ? ["Ranks", "all or none: ranks that train differently would wait for each other"] : null;
 }

@@ -5,7 +5,7 @@ import { copyFrom, el } from "../dom.js";
 import { changeInUnit, count, exactBytes, inUnit, known, tableUnit } from "../format.js";
 import { swatch } from "../views/breakdown.js";
 import { dataTable } from "../views/parts.js";
-import { whenRow } from "./command-words.js";
+import { wholeRunRow, whenRow } from "./command-words.js";
 import { changesOf } from "./changes.js";
 import { dryRunSentence, effectOf, isAboutMemory, plannedSentence, receiptsOf } from "./effects.js";
 import { holderRows, holdersOf } from "./held.js";
@@ -99,7 +99,8 @@ function perRankTable(receipts) {
  * @param {number} world_size
  */
 export function costList(entry, ranks, world_size) {
-  const rows = [...entry.costs, whenRow(entry, ranks, world_size)];
+  const whole = wholeRunRow(entry, world_size);
+  const rows = [...entry.costs, whenRow(entry, ranks, world_size), ...(whole ? [whole] : [])];
   const limits = entry.not ? el("section", {}, el("h3", {}, "What it does not do"), el("p", {}, entry.not)) : null;
   return el("div", {}, el("section", {}, el("h3", {}, "What it costs"), el("dl", { class: "facts" }, ...rows.flatMap(([what, how]) => [el("dt", {}, what), el("dd", {}, how)]))), limits);
 }

@@ -5,7 +5,6 @@ import { capital } from "../findings/card-words.js";
 import { count, ranksText } from "../format.js";
 import { Segmented } from "../views/parts.js";
 import { commandEntry } from "./catalogue.js";
-import { wholeRunWords } from "./command-words.js";
 import { Consent } from "./consent.js";
 import { costList, dryRunBody, resultText } from "./dialog-body.js";
 import { DialogFrame } from "./dialog-frame.js";
@@ -56,6 +55,7 @@ export class CommandDialog {
     this.consent = new Consent(entry.changesTraining ? (entry.consent ?? "") : null, () => this.offer());
     this.progress = new ProgressBar();
     this.frame = new DialogFrame(entry.title, { onPrimary: () => void this.confirm(), onClose: () => this.onClose() });
+    this.lead = el("p", {});
     this.result = el("div", { class: "dry-run" });
   }
 
@@ -72,8 +72,7 @@ export class CommandDialog {
   }
 
   rankChoice() {
-    if (this.world_size <= 1) return null;
-    if (this.entry.wholeRun) return el("span", { class: "context", title: wholeRunWords(this.entry) }, `All ${this.world_size} ranks or none`);
+    if (this.world_size <= 1 || this.entry.wholeRun) return null;
     const one = this.context.rank ?? this.allRanks[0] ?? 0;
     const choice = new Segmented("Ranks", [{ value: "one", text: `Rank ${one}` }, { value: "all", text: `All ${this.allRanks.length}` }], (value) => {
       if (this.busy) return;
@@ -114,7 +113,10 @@ export class CommandDialog {
     const { entry } = this;
     setText(this.frame.state, ranksText(this.ranks, this.world_size));
     fill(this.result);
-    this.frame.show(el("p", { class: "sentence" }, entry.summary), this.form.element, this.result, this.costs(), entry.dryRun ? null : this.consent.element);
+    setText(this.lead, entry.summary);
+    this.lead.className = "sentence";
+    if (this.consent.element) this.consent.element.hidden = entry.dryRun;
+    this.frame.show(this.lead, this.form.element, this.result, this.costs(), this.consent.element);
     this.offer();
     if (this.form.element) this.form.focus();
   }
@@ -158,6 +160,7 @@ export class CommandDialog {
     setText(frame.state, `dry run · ${where}`);
     frame.wait("Measuring…");
     const words = [el("p", { class: "sentence" }, `Measuring on ${where}…`), el("p", { class: "sub" }, why || "Nothing is changed. The answer comes at the end of the next step.")];
+    this.lead.className = "sub";
     if (this.form.element) fill(this.result, ...words);
     else frame.show(...words);
     const values = JSON.stringify(this.form.values);
@@ -185,8 +188,9 @@ export class CommandDialog {
     setText(frame.state, `dry run · ${ranksText(this.ranks, this.world_size)}${step === null ? "" : ` · measured at step ${count(step)}`}, nothing was changed`);
     this.result.classList.remove("outdated");
     fill(this.result, ...nodes);
-    if (this.form.element) frame.show(el("p", { class: "sub" }, this.entry.summary), this.form.element, this.result, this.costs(), this.consent.element);
-    else frame.show(this.result, this.costs(), this.consent.element);
+    // What stands around a form stays as it is: the field that is being filled keeps the focus.
+    if (this.consent.element) this.consent.element.hidden = false;
+    if (!this.form.element) frame.show(this.result, this.costs(), this.consent.element);
     this.offer();
   }
 

@@ -24,7 +24,7 @@ export function progressOf(command, world_size) {
   // Where all wait for each other, the answers are the way; elsewhere it is the running.
   const running = parts.prepared.length > 0 || commandEntry(command.name)?.sameStep ? 0.95 : 0.5;
   const share = total === 0 ? 0 : (parts.prepared.length * 0.9 + parts.running.length * running + parts.done.length + parts.failed.length) / total;
-  const step = [...states.values()].map((receipt) => receipt.step).find(known);
+  const step = command.agreement?.at_step;
   return { ...parts, total, share, text: textOf(parts, total, through, step), waiting: waitingFor(parts, world_size) };
 }
 
@@ -32,12 +32,12 @@ export function progressOf(command, world_size) {
  * @param {Pick<Progress, "queued" | "prepared" | "running" | "done" | "failed">} parts
  * @param {number} total
  * @param {number} through
- * @param {number | undefined} step
+ * @param {number | null | undefined} step that the ranks are asked for
  */
 function textOf({ queued, prepared, running, done, failed }, total, through, step) {
   if (done.length + failed.length > 0) return `done on ${count(done.length)} of ${count(total)}${failed.length ? `, not on ${count(failed.length)}` : ""}`;
   if (prepared.length > 0 && queued.length > 0) return `prepared ${count(prepared.length + through)} of ${count(total)}`;
-  if (prepared.length > 0 && through === 0) return `prepared on all ${count(total)}, waits for the end of ${known(step) ? `step ${count(step)}` : "one step"}`;
+  if (prepared.length > 0 && through === 0) return `prepared on all ${count(total)}, for the end of ${known(step) ? `step ${count(step)}` : "one step"}`;
   if (running.length > 0) return `running on ${count(running.length)} of ${count(total)}`;
   return total > 1 ? `queued on ${count(total)}` : "queued";
 }

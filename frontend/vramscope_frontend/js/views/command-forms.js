@@ -1,6 +1,6 @@
 // What can be asked of the job, in groups: the job's own commands first, then those of every job.
 
-import { GROUPS } from "../commands/catalogue.js";
+import { GROUPS, needsAllRanks } from "../commands/catalogue.js";
 import { liveRanks, reasonNotToAct } from "../commands/rights.js";
 import { ownCommands } from "../commands/user-commands.js";
 import { el, fillWhenChanged } from "../dom.js";
@@ -28,7 +28,7 @@ export class CommandForms {
   groups() {
     const { run } = this.page.session;
     if (!run) return [];
-    const row = (/** @type {CommandEntry} */ entry, /** @type {string | null} */ note = null) => ({ entry, note, reason: reasonNotToAct({ run, link: this.page.app.link, scopes: this.page.app.scopes, command: entry.name, needsControl: entry.needsControl, wholeRun: entry.wholeRun ?? false }) });
+    const row = (/** @type {CommandEntry} */ entry, /** @type {string | null} */ note = null) => ({ entry, note, reason: reasonNotToAct({ run, link: this.page.app.link, scopes: this.page.app.scopes, command: entry.name, needsControl: entry.needsControl, wholeRun: needsAllRanks(entry) }) });
     const own = ownCommands(liveRanks(run), run.world_size).map(({ entry, differs }) => row(entry, differs));
     const others = GROUPS.map(({ title, entries }) => ({ title, rows: entries.filter((entry) => entry.menu !== null).map((entry) => row(entry)) }));
     return [...(own.length ? [{ title: "This job's own", rows: own }] : []), ...others];

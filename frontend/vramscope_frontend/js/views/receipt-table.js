@@ -103,5 +103,5 @@ export function footLine(command, expected = null) {
   const origin = { browser: "from the browser", cli: "from the command line", api: "by the API", server: "by the server itself", policy: "by a policy" }[command.origin] ?? command.origin;
   const returned = returnedBytes(command);
   const told = known(expected) && known(returned) && command.state === "done" ? `Predicted ${sizeText(expected)}, got ${sizeText(returned)}.` : "";
-  return [took.length ? `Took ${duration(Math.max(...took))}.` : "", told, `By ${command.issued_by || "not known"} ${origin}, ${clock(command.finished_ns ?? command.created_ns)}.`, `Command ${command.id.slice(0, 8)} in the audit log.`, receiptsOf(command).length ? "" : `Meant for ${ranksText(command.ranks, -1)}.`].filter(Boolean).join(" ");
+  return [took.length ? `Took ${duration(Math.max(...took))}.` : "", told, `By ${command.issued_by || "not known"} ${origin}, ${clock(command.finished_ns ?? command.created_ns)}.`, command.note ?? "", `Command ${command.id.slice(0, 8)} in the audit log.`, receiptsOf(command).length ? "" : `Meant for ${ranksText(command.ranks, -1)}.`].filter(Boolean).join(" ");
 }

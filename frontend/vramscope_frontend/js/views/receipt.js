@@ -14,6 +14,9 @@ import { footLine, MOST_RANKS, receiptTable, shownRanks } from "./receipt-table.
 /** @typedef {import("../commands/later.js").Later} Later */
 
 const SAMPLE_WITHIN_NS = 2e9;
+const AGAIN_MS = 1000;
+/** A row that has not come by then was lost. */
+const LOST_AFTER = 5 * LATER_STEPS;
 const WANTED = [fields.RESERVED, fields.INACTIVE_SPLIT, fields.DEVICE_USED, fields.STEP_DURATION];
 
 export class ReceiptPanel {
@@ -33,13 +36,13 @@ export class ReceiptPanel {
     const command = commands.findLast((one) => !one.dry_run && known(one.finished_ns) && (commandEntry(one.name)?.needsControl ?? true) && !this.dismissed.has(one.id));
     this.element.hidden = !command || !run;
     if (!command || !run) return;
-    this.fetchLater(command, run.step);
+    this.fetchLater(command, run);
     const limit = run.ranks?.find((rank) => rank.rank === receiptsOf(command)[0]?.rank)?.device_total_bytes ?? run.device_total_bytes;
     const later = this.laterOf(command);
     const troubled = command.state !== "done";
     this.element.classList.toggle("accented", !troubled);
     this.element.classList.toggle("amber", troubled);
-    fillWhenChanged(this.element, `${command.id}/${command.state}/${later.size}`, () => [
+    fillWhenChanged(this.element, `${command.id}/${command.state}/${[...later.keys()]}`, () => [
       this.header(command),
       el("div", { class: "body" }, el("h3", {}, receiptSentence(command, run.world_size)), receiptTable(command, limit, later), el("p", {}, footLine(command, foretold(commands, command)))),
     ]);
@@ -66,23 +69,23 @@ export class ReceiptPanel {
   /**
    * Of the ranks that are shown, as soon as each has gone so far.
    * @param {Command} command
-   * @param {number | null} step of the run
+   * @param {import("../messages.js").Run} run
    */
-  fetchLater(command, step) {
+  fetchLater(command, run) {
     if (command.state !== "done") return;
     const asked = this.later.get(command.id) ?? new Map();
     this.later.set(command.id, asked);
     for (const { rank, receipt } of shownRanks(receiptsOf(command)).slice(0, MOST_RANKS)) {
       const at = receipt.step;
+      const step = run.ranks?.find((one) => one.rank === rank)?.step ?? run.step;
       if (!known(at) || !known(step) || step < at + LATER_STEPS || asked.has(rank)) continue;
       asked.set(rank, null);
-      this.readLater(rank, at).then(
-        (later) => {
-          asked.set(rank, later);
-          this.update();
-        },
-        () => asked.delete(rank),
-      );
+      const again = () => setTimeout(() => asked.delete(rank), AGAIN_MS);
+      this.readLater(rank, at, step).then((later) => {
+        if (later === null) again();
+        else asked.set(rank, later);
+        this.update();
+      }, again);
     }
   }
 
@@ -90,9 +93,13 @@ export class ReceiptPanel {
    * Step rows do not carry what the device says: that comes from the sample before the step's end.
    * @param {number} rank
    * @param {number} at
+   * @param {number} step that the rank is at
+   * @returns {Promise<Later | null>} null while the row of that step is still on its way
    */
-  async readLater(rank, at) {
+  async readLater(rank, at, step) {
     const payload = await api.steps(this.session.id, { fields: WANTED, rank, start: at - LATER_STEPS, end: at + LATER_STEPS });
+    // Where that very row was lost, the last one before it counts after a while.
+    if ((payload.step.at(-1) ?? 0) < at + LATER_STEPS && step < at + LOST_AFTER) return null;
     const later = laterFrom(payload, at);
     const end_ns = payload.time_ns.at(-1);
     if (known(later.used) || end_ns === undefined) return later;

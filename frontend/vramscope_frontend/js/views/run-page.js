@@ -63,6 +63,7 @@ export class RunPage {
     this.session = new RunSession(app.connection, app.clock, id);
     this.verdictView = new VerdictView();
     this.actions = new Actions((name) => this.openCommand(name), this.pathOf("commands"));
+    this.tabLinks = el("div", { class: "tab-links" });
     this.problem = el("div", {});
     this.trouble = el("div", {});
     this.content = el("div", {});
@@ -97,7 +98,7 @@ export class RunPage {
     this.session.close();
     const tabs = byId("tabs");
     tabs.hidden = true;
-    delete tabs.dataset.key;
+    fill(tabs);
   }
 
   /**
@@ -161,7 +162,7 @@ export class RunPage {
     this.pill = pillOf({ run, link: app.link, now_ns: app.clock.now_ns(), monotonic_ms: performance.now(), rate_hz: this.summary?.rate_hz ?? null, mayControl: viewOnly === null });
     const isPaused = pauseOf(session.store.state.commands, run, app.clock.now_ns()) !== null;
     const note = isPaused ? "paused" : this.view?.pillNote;
-    if (note && this.pill.state === "live") this.pill.text += ` · ${note}`;
+    if (note && (this.pill.state === "live" || (isPaused && this.pill.state === "stale"))) this.pill.text += ` · ${note}`;
     // A run that could not be read is not being read any more: the page says why instead.
     app.shell.showPill(!run && error && this.pill.state === "loading" ? null : this.pill);
     app.shell.showPath(run?.name ?? this.id);
@@ -260,6 +261,8 @@ export class RunPage {
   showTabs(run) {
     const tabs = byId("tabs");
     tabs.hidden = false;
+    // The buttons stay where they are while the tabs change: a press that has begun is not lost.
+    if (!this.tabLinks.isConnected) fill(tabs, this.tabLinks, this.actions.element);
     const commands = this.session.store.state.commands.filter((command) => !command.dry_run).length;
     const many = (run?.world_size ?? 1) > 1;
     const snapshots = this.session.snapshots?.length ?? null;
@@ -270,10 +273,10 @@ export class RunPage {
     // Of a run that died the report comes first.
     const died = run?.state === "ended" ? this.session.ooms.find((one) => one.is_fatal && !one.linked_to) : undefined;
     const isDied = isReport && this.snapshot === died?.id;
-    fillWhenChanged(tabs, `${this.id}/${page}/${isDied}/${run?.world_size}/${commands}/${snapshots}/${this.session.judged ? held.length : ""}${critical}/${died?.id}`, () => {
+    fillWhenChanged(this.tabLinks, `${this.id}/${page}/${isDied}/${run?.world_size}/${commands}/${snapshots}/${this.session.judged ? held.length : ""}${critical}/${died?.id}`, () => {
       const tab = (/** @type {PageName} */ name, /** @type {string} */ text, /** @type {number | null} */ amount, isBad = false) =>
         el("a", { href: this.pathOf(name), "aria-current": page === name && !isDied ? "page" : null }, text, known(amount) ? el("span", { class: isBad ? "count crit" : "count" }, String(amount)) : null);
-      return [died && el("a", { class: "died", href: this.oomPath(died.id), "aria-current": isDied ? "page" : null }, "Out of memory"), tab("overview", "Overview", null), many && tab("ranks", "Ranks", run?.world_size ?? null), tab("findings", "Findings", this.session.judged ? held.length : null, critical), tab("map", "Map", null), tab("snapshots", "Snapshots", snapshots), tab("commands", "Commands", commands), tab("about", "About", null), this.actions.element];
+      return [died && el("a", { class: "died", href: this.oomPath(died.id), "aria-current": isDied ? "page" : null }, "Out of memory"), tab("overview", "Overview", null), many && tab("ranks", "Ranks", run?.world_size ?? null), tab("findings", "Findings", this.session.judged ? held.length : null, critical), tab("map", "Map", null), tab("snapshots", "Snapshots", snapshots), tab("commands", "Commands", commands), tab("about", "About", null)];
     });
   }
 
