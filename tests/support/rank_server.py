@@ -35,6 +35,10 @@ class RankServer(FakeServer):
         self._told: dict[int, list[Command]] = {rank: [] for rank in self.ranks}
         self._asked = 0
 
+    def __enter__(self) -> RankServer:
+        self.start()
+        return self
+
     def wait_for_ranks(self, timeout_s: float = 90.0) -> None:
         """Wait until all are connected."""
         self.wait_for(lambda _: set(self._connections) == set(self.ranks), timeout_s)
