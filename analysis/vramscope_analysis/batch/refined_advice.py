@@ -12,7 +12,9 @@ from vramscope_analysis.batch.scaled_window import ScaledWindow
 _ROOMS: Final = (1.0, 0.99, 1.01)
 WORSE: Final = 0.98
 """The low end has to fit into so much of the room."""
-_MOST_MORE: Final = 8
+_BEYOND: Final = 12
+_MOST_MORE: Final = 12
+"""So many sizes are tried of the twelfth part beyond the largest that was found."""
 _NEAR: Final = 0.03
 _MOST: Final = 1.5
 """Where nothing is known of the high end, so many times the advice is looked at."""
@@ -100,5 +102,6 @@ def _largest(low: int, high: int, fits: Callable[[int], bool]) -> int:
         else:
             high = middle - 1
     # A few sizes do not fit and larger ones do: segments are rounded up.
-    more = range(found + 1, found + 1 + min(max(found // 25, 2), _MOST_MORE))
-    return max((n for n in more if first <= n <= last and fits(n)), default=found)
+    beyond = max(found // _BEYOND, 2)
+    more = range(found + 1, min(found + beyond, last) + 1, max(beyond // _MOST_MORE, 1))
+    return next((n for n in reversed(more) if n >= first and fits(n)), found)
