@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -325,6 +327,62 @@ def test_words_of_every_message(server: ServerApp, text: str) -> None:
             kept += say(agent, words(text, time.time_ns())[number])
     assert kept, "the server hung up on everything"
     readable(server, RUN)
+
+
+def deep(levels: int) -> Any:
+    """Lists in lists."""
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+ODD: dict[str, Any] = {
+    "numbers as names": {1: 2, "1": 3, False: 4},
+    "nothing as a name": {None: 1},
+    "lists as names": {(1, 2): 3},
+    "bytes": {"a": b"\xff\x00", b"\xff": 1},
+    "no numbers": {"a": math.nan, "b": -math.inf},
+    "large numbers": {"a": 2**64 - 1, "b": -(2**63), "c": 1e308},
+    "a time": {"a": datetime.fromtimestamp(0, timezone.utc)},
+    "nested deeply": {"a": deep(400)},
+    "nested very deeply": {"a": deep(200_000)},
+    "many": {"a": [None] * 500_000},
+}
+
+
+@pytest.mark.parametrize("value", ODD.values(), ids=list(ODD))
+def test_values_that_json_has_not(server: ServerApp, value: Any) -> None:
+    now_ns = time.time_ns()
+    for body in (
+        {"type": "event", "seq": 1, "time_ns": now_ns, "kind": "mark", "data": value},
+        {"type": "event", "seq": 1, "time_ns": now_ns, "kind": "mark", "data": {"x": value}},
+        {
+            "type": "command_update", "seq": 1, "id": "c1", "state": "done", "time_ns": now_ns,
+            "receipt": {"state": "done", "before": {"x": value}, "result": value},
+        },
+    ):  # fmt: skip
+        with server.agent() as agent:
+            server.post(f"/api/v1/runs/{RUN}/commands", {"name": "stats", "id": "c1"})
+            agent.wire.send(packed(body))
+            say(agent)
+    readable(server, RUN)
+
+
+def packed(value: Any) -> bytes:
+    """As MessagePack, however deep."""
+    if isinstance(value, dict):
+        parts = [packed(each) for pair in value.items() for each in pair]
+        return b"\xdf" + len(value).to_bytes(4, "big") + b"".join(parts)
+    if not isinstance(value, (list, tuple)):
+        return msgspec.msgpack.encode(value)
+    levels = 0
+    while isinstance(value, list) and len(value) == 1:  # without recursion
+        value, levels = value[0], levels + 1
+    if levels:
+        return b"\x91" * levels + packed(value)
+    head = b"\xdd" + len(value).to_bytes(4, "big")
+    return head + b"".join(packed(each) for each in value)
 
 
 def test_half_characters_and_broken_bytes(server: ServerApp) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, cast
 
 from sqlalchemy import Connection
 
+from vramscope_protocol.command_table import COMMANDS
 from vramscope_protocol.commands import FINAL_STATES
 from vramscope_protocol.errors import FORBIDDEN, RATE_LIMITED, VramscopeError
 from vramscope_server.auth.principal import CONTROL, VIEW, Principal
@@ -18,7 +19,6 @@ from vramscope_server.commands.record import CommandRecord, record_from_dict
 from vramscope_server.commands.request import CommandRequest, Issuer
 from vramscope_server.commands.summary import sentence
 from vramscope_server.policies.book import PolicyBook, audit_id
-from vramscope_server.policies.checks import spec_of
 from vramscope_server.policies.record import Firing, FiringState, PolicyRecord
 from vramscope_server.policies.watch import Met
 from vramscope_server.policies.wording import why
@@ -88,7 +88,7 @@ class Firings:
         """
         definition = policy.definition
         then, is_dry = definition.then, definition.mode == "dry_run"
-        spec = spec_of(then)
+        spec = COMMANDS.get(then.command)
         is_sent = not is_dry or (spec is not None and spec.dry_run)
         firing = Firing(
             policy_id=policy.id,
