@@ -249,8 +249,8 @@ class ResizeWatch:
             plan = self._resizing.plan()
             plan.check(self._now)
             self._resizing.begin(plan, self._now)
-            return self._out(f"The sizes are set back. {plan.effect()}", self._now)
-        return self._out(f"They could not be set back: {summary(attempt.error or Exception())}.")
+            return self._out(f"It was rolled back. {plan.effect()}", self._now)
+        return self._out(f"It could not be rolled back: {summary(attempt.error or Exception())}.")
 
     def _out(self, text: str, sizes: Sizes | None = None) -> Receipt:
         receipt = self._receipt("failed", "Memory ran out in the first step with it.", text)

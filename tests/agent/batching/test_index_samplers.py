@@ -127,3 +127,49 @@ def test_samplers_of_the_jobs_own_are_refused_with_what_to_do() -> None:
         with pytest.raises(VramscopeError, match=reason) as refused:
             IndexSamplers(sampler)
         assert "vramscope.batch_size(" in refused.value.message
+
+
+def as_before_2_6(self: Any) -> Iterator[list[int]]:
+    """How PyTorch 2.4 and 2.5 do it: the size is read for each batch, either way."""
+    if self.drop_last:
+        indices = iter(self.sampler)
+        while True:
+            try:
+                batch = [next(indices) for _ in range(self.batch_size)]
+                yield batch
+            except StopIteration:
+                break
+        return
+    batch, number = [0] * self.batch_size, 0
+    for index in self.sampler:
+        batch[number] = index
+        number += 1
+        if number == self.batch_size:
+            yield batch
+            batch, number = [0] * self.batch_size, 0
+    if number > 0:
+        yield batch[:number]
+
+
+@pytest.mark.parametrize("size", [2, 8])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_older_versions_read_the_size_for_each_batch(
+    monkeypatch: pytest.MonkeyPatch, size: int, drop_last: bool
+) -> None:
+    from torch.utils.data import BatchSampler
+
+    monkeypatch.setattr(BatchSampler, "__iter__", as_before_2_6)
+    batches = resized(plain(22, 4, drop_last=drop_last), 3, size)
+    numbers = [number for batch in batches for number in batch]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) == 22 if not drop_last else len(numbers) > 22 - size
+    assert {len(batch) for batch in batches[3:-1]} <= {size}
+
+
+@needs_accelerate
+def test_what_an_older_version_hides_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch.utils.data import BatchSampler
+
+    monkeypatch.setattr(BatchSampler, "__iter__", as_before_2_6)
+    with pytest.raises(VramscopeError, match="cannot be reached"):
+        resized(shards(48, 8, drop_last=False, split=True)[0], 2, 2)

@@ -104,7 +104,7 @@ def test_sizes_that_run_out_of_memory_are_set_back(rig: ResizeRig) -> None:
     assert job.epoch() == [8, 8, 16, *[8] * 8]
     (receipt,) = rig.receipts
     assert (receipt.state, receipt.result) == ("failed", {"ran_out": True})
-    assert "Memory ran out in the first step with it. The sizes are set back." in receipt.message
+    assert "Memory ran out in the first step with it. It was rolled back." in receipt.message
     assert receipt.after["batch_size"] == 8
     assert job.sizes.value == 8
 
