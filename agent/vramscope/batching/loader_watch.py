@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -21,6 +22,7 @@ COUNT: Final = "step.batch_count"
 LARGEST: Final = "step.batch_size"
 _EVAL: Final = "eval"
 _MAX_PASSES: Final = 64
+_MAX_CHARGE_NS: Final = 50_000
 _MAX_FRAMES: Final = 8
 _ACCELERATE: Final = "accelerate.data_loader"
 _AHEAD: Final = "__iter__"
@@ -94,12 +96,14 @@ class LoaderWatch:
 
     Args:
         phase: name of the phase that lasts.
+        add_cost_ns: told what it costs at each fetch.
     """
 
     names = (SAMPLES, COUNT, LARGEST)
 
-    def __init__(self, phase: Callable[[], str]) -> None:
+    def __init__(self, phase: Callable[[], str], add_cost_ns: Callable[[int], object]) -> None:
         self._phase = phase
+        self._add_cost_ns = add_cost_ns
         self._passes: dict[int, LoaderPass] = {}
         self._current: LoaderPass | None = None
         self._samples: int | None = None
@@ -127,15 +131,19 @@ class LoaderWatch:
             at_fetch, self.at_fetch = self.at_fetch, None
             if at_fetch is not None:
                 at_fetch()
+            begin_ns = time.perf_counter_ns()
             self._current = self._pass_of(iterator)
             self._has_batch = False
+            self._charge(begin_ns)
 
     def fetched(self, batch: Any) -> None:
         """It has one."""
         if self._depth == 1:
+            begin_ns = time.perf_counter_ns()
             self._has_batch = True
             self._samples = None
             self._samples = sample_count(batch)
+            self._charge(begin_ns)
 
     def after(self, *, is_over: bool) -> None:
         """The call is over; ``is_over`` if there was no batch left."""
@@ -143,6 +151,7 @@ class LoaderWatch:
         current = self._current
         if self._depth or current is None:
             return
+        begin_ns = time.perf_counter_ns()
         self._current = None
         if is_over:
             current.ended()
@@ -150,6 +159,7 @@ class LoaderWatch:
             current.fetched(self._samples)
             if self._phase() == _EVAL and not current.has_stepped:
                 current.forget()
+        self._charge(begin_ns)
 
     def take(self) -> Sequence[int]:
         """Samples of the step that ends now; unknown where nothing was fetched.
@@ -174,6 +184,10 @@ class LoaderWatch:
         if self.at_boundary is not None:
             self.at_boundary()
         return (_all(sum, samples), self.batch_count, _all(sum, largest))
+
+    def _charge(self, begin_ns: int) -> None:
+        # What takes longer was another thread's turn.
+        self._add_cost_ns(min(time.perf_counter_ns() - begin_ns, _MAX_CHARGE_NS))
 
     def _pass_of(self, iterator: Any) -> LoaderPass:
         found = self._passes.get(id(iterator))

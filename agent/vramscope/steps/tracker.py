@@ -95,7 +95,7 @@ class StepTracker:
             device.memory_stats, self.is_training_thread, self_cost.add_hook_ns
         )
         self._rows.add_columns(self._autocast)
-        self.loaders = LoaderWatch(phases.name)
+        self.loaders = LoaderWatch(phases.name, self_cost.add_hook_ns)
         """Which loaders training reads from."""
         self._graphs = GraphWatch()
         self.has_graphs = self._graphs.has_graphs

@@ -151,3 +151,16 @@ def test_accelerate_reads_a_batch_ahead_and_it_counts_where_it_is_used(rig: Rig)
         accelerator: Any = Accelerator(cpu=True, dataloader_config=config)
         job.train(accelerator.prepare(loader(10, 4)))
     assert counts(rig) == [4, 4, 2, *[UNKNOWN] * 3]
+
+
+def test_each_fetch_is_charged_to_the_agent(rig: Rig) -> None:
+    from vramscope.batching.loader_watch import LoaderWatch
+
+    costs: list[int] = []
+    watch = LoaderWatch(rig.phases.name, costs.append)
+    iterator = iter(loader(8, 4))
+    watch.before(iterator)
+    watch.fetched(next(iterator))
+    watch.after(is_over=False)
+    assert len(costs) == 3
+    assert all(0 < cost <= 50_000 for cost in costs)
