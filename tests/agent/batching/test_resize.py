@@ -8,48 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.fake_torch import nested_stats
+from tests.support.resize_rig import ResizableJob as Job
 from tests.support.resize_rig import ResizeRig
 from tests.support.step_rig import sgd
-from vramscope.batching.declared_batch_size import BatchSize, declare, forget_declared
+from vramscope.batching.declared_batch_size import forget_declared
 
 pytestmark = pytest.mark.torch
-
-
-class Job:
-    """Trains one weight; a loop that reads its accumulation, and may run out of memory."""
-
-    def __init__(self, rig: ResizeRig, samples: int = 48, workers: int = 0) -> None:
-        import torch
-
-        data: Any = torch.arange(samples)
-        self.loader: Any = torch.utils.data.DataLoader(data, batch_size=8, num_workers=workers)
-        self.sizes = BatchSize(self.loader, 1)
-        declare(self.sizes)
-        self.seen: list[int] = []
-        self.too_large = 1 << 30
-        self._rig = rig
-        self._optimizer = sgd()
-        (self._weight,) = self._optimizer.param_groups[0]["params"]
-
-    def epoch(self) -> list[int]:
-        """Sizes of its batches; one that is too large is left out, as a careful loop does."""
-        sizes: list[int] = []
-        for number, batch in enumerate(self.loader, 1):
-            sizes.append(len(batch))
-            if len(batch) > self.too_large:
-                self._run_out()
-                continue
-            (self._weight.sum() * batch.float().sum()).backward()
-            self.seen += batch.tolist()
-            if number % self.sizes.accumulation == 0:
-                self._optimizer.step()
-        return sizes
-
-    def _run_out(self) -> None:
-        stats: Any = self._rig.device.stats
-        self._rig.device.stats = {**stats, "num_ooms": stats["num_ooms"] + 1}
-        # The sampler looks in meanwhile.
-        self._rig.queue.run_on_agent_thread(self._rig.tracker.step)
 
 
 @pytest.fixture
@@ -96,35 +60,6 @@ def test_what_is_so_already_is_done_at_once(rig: ResizeRig) -> None:
     assert (receipt.state, receipt.step) == ("done", 2)
 
 
-def test_sizes_that_run_out_of_memory_are_set_back(rig: ResizeRig) -> None:
-    job = Job(rig, samples=96)
-    job.too_large = 8
-    rig.at(2, batch_size=16, change_global_batch=True, accumulation=1)
-    # The one batch that did not fit is lost to the loop's own care.
-    assert job.epoch() == [8, 8, 16, *[8] * 8]
-    (receipt,) = rig.receipts
-    assert (receipt.state, receipt.result) == ("failed", {"ran_out": True})
-    assert "Memory ran out in the first step with it. It was rolled back." in receipt.message
-    assert receipt.after["batch_size"] == 8
-    assert job.sizes.value == 8
-
-
-def test_without_the_agents_thread_the_next_step_sets_them_back(rig: ResizeRig) -> None:
-    job = Job(rig, samples=96)
-    rig.at(2, batch_size=16, change_global_batch=True, accumulation=1)
-    run, stats = rig.tracker._run_commands, rig.device.stats or {}
-
-    def ran_out_before_three(step: int) -> None:
-        if step == 3:
-            rig.device.stats = {**stats, "num_ooms": 1}
-        run(step)
-
-    rig.tracker._run_commands = ran_out_before_three
-    assert job.epoch() == [8, 8, 16, *[8] * 8]
-    (receipt,) = rig.receipts
-    assert (receipt.state, receipt.result) == ("failed", {"ran_out": True})
-
-
 def test_one_change_at_a_time_and_none_with_graphs_of_the_job(rig: ResizeRig) -> None:
     job = Job(rig, samples=96, workers=1)
     rig.at(2, batch_size=4)
@@ -160,25 +95,6 @@ def test_an_unknown_loader_and_two_loaders_are_refused_with_what_to_do(rig: Resi
     for receipt in (unknown, several):
         assert receipt.state == "refused"
         assert "vramscope.batch_size(" in receipt.message
-
-
-def test_a_command_that_ends_early_leaves_the_change_to_be_made(rig: ResizeRig) -> None:
-    job = Job(rig, samples=96, workers=1)
-    rig.at(2, batch_size=4)
-    rig.at(3, batch_size=2)
-    run = rig.tracker._run_commands
-
-    def close_at_three(step: int) -> None:
-        run(step)
-        if step == 3:
-            rig.queue.close("the server has gone")
-
-    rig.tracker._run_commands = close_at_three
-    sizes = job.epoch()
-    assert sizes[-1] == 4
-    assert sorted(job.seen) == list(range(96))
-    assert job.sizes.accumulation == 2
-    assert "It is still made at its batch." in rig.receipts[-1].message
 
 
 def test_an_agent_that_goes_leaves_sizes_that_fit_together(rig: ResizeRig) -> None:
