@@ -85,6 +85,15 @@ def readable(server: ServerApp, run: str) -> None:
         assert say(honest)
 
 
+def let_in(agent: ScriptedAgent) -> bool:
+    """Connect; whether the server takes what it says of itself."""
+    try:
+        agent.open()
+    except (WebSocketDisconnect, AssertionError):
+        return False
+    return True
+
+
 def say(agent: ScriptedAgent, *messages: Any) -> bool:
     """Send these and say goodbye, which is committed at once; whether all was taken."""
     try:
