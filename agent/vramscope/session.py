@@ -89,9 +89,9 @@ class Session:
 
     @property
     def is_stop_wanted(self) -> bool:
-        """Whether a person has told training to end."""
+        """Whether a person has told training to end: a framework that trains asks at each step."""
         agent = self._agent
-        return agent is not None and agent.stop_command.is_wanted
+        return agent is not None and agent.stop_command.framework_asks()
 
     def begin_phase(self, name: str, source: Source = "user") -> Callable[[], None]:
         """Enter a phase; what is returned leaves it (see :class:`vramscope.phases.phase.Phase`)."""

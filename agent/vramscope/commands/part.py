@@ -40,7 +40,7 @@ class CommandPart:
         step: Callable[[], int],
         on_change: Callable[[], object],
     ) -> None:
-        self.stop = Stop()
+        self.stop = Stop(step)
         self._pause = Pause(self._still_paused)
         own = {**stack_handlers(), **self._pause.handlers(), **self.stop.handlers()}
         self.queue = CommandQueue(

@@ -7,18 +7,28 @@ hook at the step's end, after the receipt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from vramscope.commands.call import Call, Handler
 from vramscope.stopped import Stopped
 from vramscope_protocol.commands import Receipt
 
+SILENT_STEPS: Final = 50
+"""A framework that has not asked for so many steps trains no more: it failed, and said no word."""
+
 
 class Stop:
-    """Knows whether training is to end, and who is to end it."""
+    """Knows whether training is to end, and who is to end it.
 
-    def __init__(self) -> None:
+    Args:
+        step: the steps finished so far.
+    """
+
+    def __init__(self, step: Callable[[], int]) -> None:
+        self._step = step
         self._framework = ""
+        self._asked_at = 0
         self._is_asked_for = False
         self._error: Stopped | None = None
         self.is_wanted = False
@@ -36,8 +46,14 @@ class Stop:
     def framework_begins(self, name: str) -> None:
         """A framework trains from now on, and ends when it sees that this is wanted."""
         self._framework = name
+        self._asked_at = self._step()
         # What was to end has ended: this is another training.
         self.is_wanted = False
+
+    def framework_asks(self) -> bool:
+        """At each of its steps it asks whether it is to end."""
+        self._asked_at = self._step()
+        return self.is_wanted
 
     def framework_ends(self) -> None:
         """It trains no more."""
@@ -55,7 +71,7 @@ class Stop:
 
     def _stop(self, call: Call) -> Receipt:
         self.is_wanted = True
-        if self._framework:
+        if self._framework and call.step - self._asked_at <= SILENT_STEPS:
             text = f"{self._framework} was told to end training after step {call.step}."
         elif self._is_asked_for:
             text = f"vramscope.should_stop() tells the training loop so, from step {call.step} on."

@@ -6,19 +6,19 @@ import pytest
 
 import vramscope
 from vramscope.commands.call import Call
-from vramscope.commands.stop import Stop
+from vramscope.commands.stop import SILENT_STEPS, Stop
 from vramscope_protocol.commands import Receipt
 
 
-def run(stop: Stop) -> Receipt:
-    receipt = stop.handlers()["stop"](Call(step=7))
+def run(stop: Stop, step: int = 7) -> Receipt:
+    receipt = stop.handlers()["stop"](Call(step=step))
     assert isinstance(receipt, Receipt)
     assert receipt.state == "done"
     return receipt
 
 
 def test_where_nobody_else_ends_it_an_exception_does_once() -> None:
-    stop = Stop()
+    stop = Stop(lambda: 6)
     stop.raise_if_due()
     receipt = run(stop)
     assert receipt.message == "vramscope.Stopped was raised after step 7, as Ctrl-C would be."
@@ -30,7 +30,7 @@ def test_where_nobody_else_ends_it_an_exception_does_once() -> None:
 
 
 def test_a_loop_that_asks_ends_by_itself() -> None:
-    stop = Stop()
+    stop = Stop(lambda: 6)
     assert not stop.ask()
     assert "vramscope.should_stop()" in run(stop).message
     stop.raise_if_due()
@@ -39,16 +39,30 @@ def test_a_loop_that_asks_ends_by_itself() -> None:
 
 
 def test_a_framework_ends_by_itself() -> None:
-    stop = Stop()
+    stop = Stop(lambda: 6)
     stop.framework_begins("The Trainer of X")
     assert not stop.is_wanted
     assert run(stop).message == "The Trainer of X was told to end training after step 7."
     stop.raise_if_due()
-    assert stop.is_wanted
+    assert stop.framework_asks()
+
+
+def test_a_framework_that_failed_without_a_word_is_not_relied_on() -> None:
+    step = 0
+    stop = Stop(lambda: step)
+    stop.framework_begins("The Trainer of X")
+    step = 100
+    stop.framework_asks()
+    step = 100 + SILENT_STEPS
+    assert "The Trainer of X" in run(stop, step).message
+    step += 1
+    run(stop, step)
+    with pytest.raises(vramscope.Stopped):
+        stop.raise_if_due()
 
 
 def test_a_training_that_begins_later_is_another_one() -> None:
-    stop = Stop()
+    stop = Stop(lambda: 6)
     stop.framework_begins("The Trainer of X")
     run(stop)
     stop.framework_ends()
@@ -57,7 +71,7 @@ def test_a_training_that_begins_later_is_another_one() -> None:
 
 
 def test_after_the_framework_the_loop_is_on_its_own_again() -> None:
-    stop = Stop()
+    stop = Stop(lambda: 6)
     stop.framework_begins("The Trainer of X")
     stop.framework_ends()
     run(stop)
