@@ -11,26 +11,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from tests.support.scripted_agent import COMMANDS, GIB, ScriptedAgent, socket_agent
+from tests.support.acting_page import SLOW_MACHINE_MS, acting_rank, open_page, take, train
+from tests.support.scripted_agent import GIB, ScriptedAgent
 from tests.support.server_process import ServerProcess
-from vramscope_protocol.messages import Command
-from vramscope_protocol.user_commands import UserCommand, UserParam
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-SLOW_MACHINE_MS = 60_000
 RANKS = 8
-ACTING = (*COMMANDS, "set_batch_size", "pause", "resume", "stop", "user.save")
-SAVE = UserCommand(
-    "user.save",
-    "Write a checkpoint now.",
-    params=[
-        UserParam("name", "str"),
-        UserParam("keep", "int", default=3, least=1, most=9),
-        UserParam("format", "choice", default="pt", choices=["pt", "safetensors"]),
-        UserParam("compress", "bool", default=False),
-    ],
-)
 
 
 @pytest.fixture(scope="module")
@@ -53,40 +40,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 @pytest.fixture
 def ranks(server: ServerProcess) -> Iterator[list[ScriptedAgent]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(made(server, rank)) for rank in range(RANKS)]
-
-
-def made(server: ServerProcess, rank: int, **options: Any) -> ScriptedAgent:
-    """A rank that accepts everything and has finished 50 steps, as soon as it is opened."""
-    agent = socket_agent(server.url, server.token, rank=rank, world_size=RANKS, **options)
-    agent.rank.commands = list(ACTING)
-    agent.rank.user_commands = [SAVE]
-    agent.rank.steps_from_start = True
-    return agent
-
-
-def open_page(browser: Browser, server: ServerProcess, token: str, path: str) -> Page:
-    """The page in a profile of its own, signed in with a token."""
-    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-    page.set_default_timeout(SLOW_MACHINE_MS)
-    page.goto(f"{server.url}/?token={token}")
-    page.goto(f"{server.url}{path}")
-    return page
-
-
-def train(agents: list[ScriptedAgent]) -> None:
-    """Samples and steps of every rank, so that the page has a run to show."""
-    for agent in agents:
-        agent.samples(5, step=50)
-        agent.steps(50)
-        agent.wait_acked()
-
-
-def take(agents: list[ScriptedAgent], name: str) -> list[Command]:
-    """The command that each of them is sent."""
-    commands = [agent.wait_command() for agent in agents]
-    assert {command.name for command in commands} == {name}
-    return commands
+        yield [stack.enter_context(acting_rank(server, rank, RANKS)) for rank in range(RANKS)]
 
 
 def memory(reserved_gib: float) -> dict[str, Any]:
@@ -322,7 +276,7 @@ def test_ranks_that_declare_different_commands_are_told(
     browser: Browser, server: ServerProcess
 ) -> None:
     with ExitStack() as stack:
-        agents = [made(server, rank) for rank in range(2)]
+        agents = [acting_rank(server, rank, 2) for rank in range(2)]
         agents[1].rank.user_commands = []
         for agent in agents:
             stack.enter_context(agent)

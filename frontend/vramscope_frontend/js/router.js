@@ -76,7 +76,7 @@ export class Router {
     document.addEventListener("click", (event) => {
       const link = event.target instanceof Element ? event.target.closest("a[href^='/']") : null;
       // Anything but a plain click belongs to the browser: new tab, download, selection.
-      if (!(link instanceof HTMLAnchorElement) || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || link.target) return;
+      if (!(link instanceof HTMLAnchorElement) || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || link.target || link.hasAttribute("download")) return;
       event.preventDefault();
       this.go(link.getAttribute("href") ?? "/");
     });

@@ -49,9 +49,10 @@ export function firedText(policy, now_ns) {
   return `Fired ${policy.fired === 1 ? "once" : `${count(policy.fired)} times`}${last}.${bad}`;
 }
 
-/** What came of a firing. @param {import("../messages.js").PolicyFiring} firing */
+/** What came of a firing: the server says it in whole sentences once it knows. @param {import("../messages.js").PolicyFiring} firing */
 export function firingText(firing) {
   const what = `${commandTitle(firing.command)}${firing.mode === "dry_run" ? ", dry run" : ""}`;
+  if (firing.result) return firing.result;
   if (firing.state === "logged") return `${what}: logged only, nothing was sent.`;
-  return `${what}: ${firing.result || (firing.state === "waiting" ? "waiting for its receipt" : firing.state)}`;
+  return `${what}: ${firing.state === "waiting" ? "waiting for its receipt" : firing.state}`;
 }

@@ -52,6 +52,7 @@ export class Policies {
     this.asked_ms = performance.now();
     try {
       const { policies, most } = await api.policies();
+      if (!policies.some((policy) => policy.id === this.chosen)) this.chosen = null;
       this.firings = this.chosen === null ? [] : await api.firings(this.chosen);
       Object.assign(this, { policies, most, error: null });
     } catch (error) {
