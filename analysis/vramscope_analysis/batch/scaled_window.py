@@ -148,9 +148,6 @@ class ScaledWindow:
         for block in lasting:
             (early if early_bytes > 0 else late).append(block)
             early_bytes -= block[1]
-        # State is made parameter by parameter, each as large as its parameter.
-        turns = {block[1]: turn for turn, block in reversed(list(enumerate(early)))}
-        late.sort(key=lambda block: turns.get(block[1], len(turns)))
         return early, late
 
     def _growing(self, calls: Calls) -> NDArray[np.bool_]:
