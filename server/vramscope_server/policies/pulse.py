@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 SILENT_NS: Final = 15 * 10**9
-"""A rank that sends nothing for so long is not known any more; agents sample once a second."""
+"""A rank that sends nothing for so long is not known any more; agents look every 10 s at least."""
 _FASTEST: Final = 1.5
 _SLACK_NS: Final = 10**9
 """Rows come in batches of up to a second."""
