@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.support.job_process import REPOSITORY, child_environment
@@ -22,18 +24,15 @@ def run_jobs(
         launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
         command += ["-m", *launcher]
     texts = [json.dumps(scenario) for scenario in scenarios]
-    done = subprocess.run(
-        [*command, str(SCRIPT), framework, *texts],
-        env=child_environment(OMP_NUM_THREADS="1", PYTHONPATH=str(REPOSITORY)),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    answers: list[list[dict[str, Any]]] = [[] for _ in range(ranks)]
-    for line in done.stdout.splitlines():
-        if line.startswith("told "):
-            _, rank, text = line.split(" ", 2)
-            answers[int(rank)].append(json.loads(text))
-    return answers
+    with TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [*command, str(SCRIPT), folder, framework, *texts],
+            env=child_environment(OMP_NUM_THREADS="1", PYTHONPATH=str(REPOSITORY)),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        lines = [Path(folder, str(rank)).read_text().splitlines() for rank in range(ranks)]
+    return [[json.loads(line) for line in of_rank] for of_rank in lines]

@@ -100,10 +100,12 @@ class Switch:
         change: Change | None = self._plan.change
         self.is_made = True
         loader = self._plan.loader
+        redraw, plan = self._redraw, self._plan
         # A shard of accelerate looks at its size when it ends, and ends for certain.
-        is_plain = loader is not None and loader.samplers.shard is None
-        if self._redraw is not None and self._plan.is_at_end and is_plain:
-            self._redraw.change_now()
+        ends_by_itself = plan.is_at_end and loader is not None and loader.samplers.shard is not None
+        if redraw is not None and not ends_by_itself and redraw.batches >= plan.at:
+            # Not only at the next draw: another command may ask before what the sizes are.
+            redraw.change_now()
         if change is not None:
             self._plan.accumulation.set(change)
 

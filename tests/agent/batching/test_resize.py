@@ -110,3 +110,16 @@ def test_an_agent_that_goes_leaves_sizes_that_fit_together(rig: ResizeRig) -> No
     rig.tracker._run_commands = leave_at_two
     assert job.epoch() == [8] * 12
     assert job.sizes.accumulation == 1
+
+
+def test_a_change_right_after_one_was_made_begins_with_its_sizes(rig: ResizeRig) -> None:
+    job = Job(rig, samples=96)
+    rig.at(5, batch_size=4)  # made at step 6, as a window of two begins there
+    rig.at(6, batch_size=2)
+    sizes = job.epoch()
+    first, second = rig.receipts
+    assert first.after["batch_size"] == second.before["batch_size"] == 4
+    assert sizes[6] == 4
+    assert sizes[-1] == 2
+    assert sorted(job.seen) == list(range(96))
+    assert {row["step.batch_samples"] for row in rig.rows()} == {8}

@@ -47,7 +47,9 @@ def main(end: Path) -> None:
             seen += batch[:, 0].int().tolist()
             sizes.append(len(batch))
             time.sleep(0.02)
-        print("epoch", json.dumps([int(os.environ["RANK"]), seen, sizes]), flush=True)
+        # In one piece: both ranks write to the same pipe.
+        sys.stdout.write(f"epoch {json.dumps([int(os.environ['RANK']), seen, sizes])}\n")
+        sys.stdout.flush()
         is_over[0] = end.exists()
         torch.distributed.all_reduce(is_over, torch.distributed.ReduceOp.MAX)
     accelerator.end_training()
