@@ -214,7 +214,7 @@ def batch_size(
     The frameworks need none of this, and neither does a loop whose global batch may change.
 
     Args:
-        target: a ``DataLoader``, a ``BatchSampler``, or a function that is called with the new size.
+        target: a ``DataLoader``, a ``BatchSampler``, or a function that takes the new size.
         accumulation: batches of one optimizer step, for a loop that reads ``.accumulation`` of what
             is returned; or an object with such an attribute, or a function like ``target``.
         size: the present batch size, where ``target`` is a function.
