@@ -286,3 +286,31 @@ def test_ranks_that_declare_different_commands_are_told(
         expect(row.locator(".note")).to_have_text(
             "The ranks differ: not declared on rank 1. The form is that of rank 0."
         )
+
+
+def test_an_old_dry_run_is_taken_again_and_done_only_if_it_says_the_same(
+    browser: Browser, server: ServerProcess
+) -> None:
+    with acting_rank(server) as agent:
+        train([agent])
+        page = open_page(browser, server, server.token, "/runs/train")
+        page.get_by_role("button", name="Free cache…").click()
+        answer_dry_run([agent], "empty_cache")
+        primary = page.locator("dialog .primary")
+        expect(primary).to_have_text("Free 1.0 GiB on rank 0")
+        agent.steps(10, step=51)
+        agent.samples(5, step=60)
+        agent.wait_acked()
+        expect(page.locator(".pill")).to_contain_text("step 60")
+        page.keyboard.press("Control+Enter")
+        [again] = take([agent], "empty_cache")
+        assert again.dry_run
+        less = {"before": memory(2), "after": memory(1.5), "returned_bytes": GIB // 2}
+        agent.update(again, "done", step=60, **less)
+        expect(page.locator("dialog")).to_contain_text("it is different now. Nothing was changed")
+        expect(primary).to_have_text("Free 512 MiB on rank 0")
+        page.keyboard.press("Control+Enter")
+        [command] = take([agent], "empty_cache")
+        assert not command.dry_run
+        agent.update(command, "done", step=61, **less)
+        expect(page.locator("dialog")).to_have_count(0)

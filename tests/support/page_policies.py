@@ -41,7 +41,9 @@ class PagePolicies:
 
     async def _make(self, request: Request) -> Response:
         if self.refusal:
-            body = {"error": {"code": "bad_request", "message": self.refusal, "detail": {}}}
+            body: dict[str, Any] = {
+                "error": {"code": "bad_request", "message": self.refusal, "detail": {}}
+            }
             return JSONResponse(body, status_code=400)
         self.policies.append(policy(await request.json(), f"{len(self.policies) + 1:016x}"))
         return JSONResponse(self.policies[-1], status_code=201)
@@ -96,7 +98,7 @@ def policy(body: dict[str, Any], key: str) -> dict[str, Any]:
 
 def fired_policy(run: str) -> dict[str, Any]:
     """One that holds on rank 1 and has fired twice."""
-    body = {
+    body: dict[str, Any] = {
         "name": "Free the cache when it is full",
         "run": run,
         "when": {"series": "device.used_bytes", "op": ">", "value": 120 * GIB, "ranks": "any"},
@@ -148,7 +150,7 @@ def firing(policy_id: str, run: str) -> dict[str, Any]:
 
 def audit_row(number: int, **changes: Any) -> dict[str, Any]:
     """One line of the audit log."""
-    return {
+    row: dict[str, Any] = {
         "id": number,
         "time_ns": time.time_ns() - number * 60_000_000_000,
         "who": "ada",
@@ -162,4 +164,5 @@ def audit_row(number: int, **changes: Any) -> dict[str, Any]:
         "dry_run": False,
         "params": {},
         "result": "done: 3.1 GiB returned",
-    } | changes
+    }
+    return row | changes
