@@ -1,11 +1,12 @@
 """Holds the advice on the batch size against bisection, for each model of tests/support/jobs.
 
-python benchmarks/bench_batch_advisor.py [--models transformer conv ...] [--capacity-mib 512]
+python benchmarks/bench_batch_advisor.py [--models transformer conv ... | --all] [--capacity-mib 512]
 
 On an emulated device. Each model trains some steps with two small sizes, of which two are recorded;
 then the server is asked. The true maximum is the largest size with which a new training fits into
 what the head-room leaves; beside it stands that of the whole device. The advised size has to train
-30 steps on the whole device.
+30 steps on the whole device. A model takes one to three minutes of a core; without options there is
+one, so that `make bench` stays short.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def measured(api: Api, model: str, capacity_mib: float) -> tuple[str, bool]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--models", nargs="+", default=["transformer"])
+    parser.add_argument("--all", action="store_const", dest="models", const=list(MODELS))
     parser.add_argument("--capacity-mib", type=float, default=512)
     options = parser.parse_args()
     print(

@@ -1,6 +1,6 @@
 """The advice on the batch size against real trainings on an emulated device.
 
-`benchmarks/bench_batch_advisor.py` does the same for all ten models.
+`benchmarks/bench_batch_advisor.py --all` does the same for all ten models.
 """
 
 from __future__ import annotations
