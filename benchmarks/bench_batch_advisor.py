@@ -1,6 +1,6 @@
 """Holds the advice on the batch size against bisection, for each model of tests/support/jobs.
 
-python benchmarks/bench_batch_advisor.py [--models transformer conv ... | --all] [--capacity-mib 512]
+python benchmarks/bench_batch_advisor.py [--models conv ... | --all] [--capacity-mib 512]
 
 On an emulated device. Each model trains some steps with two small sizes, of which two are recorded;
 then the server is asked. The true maximum is the largest size with which a new training fits into
