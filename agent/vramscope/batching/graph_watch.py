@@ -12,13 +12,18 @@ from vramscope.patch import Patch
 from vramscope.steps.import_watcher import ImportWatcher
 
 GRAPHS_MODULE: Final = "torch.cuda.graphs"
+_BEGIN: Final = "capture_begin"
 _COMPILER: Final = "cudagraph_trees.py"
 """torch.compile captures anew for each size."""
 _MAX: Final = 256
 
 
 class GraphWatch:
-    """Sees what enters ``torch.cuda.graph``; from outside of the job's captures before attach."""
+    """Sees each capture begin, whether by ``torch.cuda.graph`` or by hand; not those before attach.
+
+    ``torch.cuda.graph`` is wrapped by ``devices/torch_scopes.py``. Two wrappers of ours on one
+    function would have to go in the order in which they came, or the lower one would stay.
+    """
 
     def __init__(self) -> None:
         self._patch: Patch | None = None
@@ -47,22 +52,21 @@ class GraphWatch:
             self._patch.forget_after_fork()
 
     def _hook(self) -> None:
-        context: Any = getattr(sys.modules[GRAPHS_MODULE], "graph", None)
-        if context is not None and hasattr(context, "__enter__"):
-            self._patch = Patch(context, "__enter__", _nothing, self._entered, "graph capture")
+        graphs: Any = getattr(sys.modules[GRAPHS_MODULE], "CUDAGraph", None)
+        if hasattr(graphs, _BEGIN):
+            self._patch = Patch(graphs, _BEGIN, _nothing, self._begun, "graph capture")
             self._patch.install()
 
-    def _entered(self, context: Any, raised: BaseException | None) -> None:
+    def _begun(self, graph: Any, raised: BaseException | None) -> None:
         if raised is not None or len(self._captured) >= _MAX:
             return
         if any(frame.f_code.co_filename.endswith(_COMPILER) for frame in frames()):
             return
-        graph = getattr(context, "cuda_graph", None)
         try:
             self._captured.append(weakref.ref(graph))
         except TypeError:  # nobody can tell when it is gone
             self._captured.append(lambda: self)
 
 
-def _nothing(context: Any) -> None:
-    del context
+def _nothing(graph: Any) -> None:
+    del graph

@@ -13,28 +13,22 @@ import pytest
 from vramscope.batching.graph_watch import GRAPHS_MODULE, GraphWatch
 
 
-class Captured:
-    """A graph."""
+class Graph:
+    """What ``torch.cuda.CUDAGraph`` is."""
 
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
 
-class Capture:
-    """What ``torch.cuda.graph`` is."""
-
-    def __init__(self, graph: Captured) -> None:
-        self.cuda_graph = graph
-
-    def __enter__(self) -> None:
-        if not isinstance(self.cuda_graph, Captured):
+    def capture_begin(self, pool: object = None) -> None:
+        if self.fails:
             raise RuntimeError("no graph")
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[GraphWatch]:
     module = types.ModuleType(GRAPHS_MODULE)
-    module.__dict__["graph"] = type("graph", (Capture,), {"__enter__": Capture.__enter__})
+    begin = {"capture_begin": Graph.capture_begin}
+    module.__dict__["CUDAGraph"] = type("CUDAGraph", (Graph,), begin)
     monkeypatch.setitem(sys.modules, GRAPHS_MODULE, module)
     watch = GraphWatch()
     watch.install()
@@ -42,15 +36,14 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[GraphWatch]:
     watch.remove()
 
 
-def capture(graph: Any) -> None:
-    with sys.modules[GRAPHS_MODULE].__dict__["graph"](graph):
-        pass
+def graph_of(**options: bool) -> Any:
+    return sys.modules[GRAPHS_MODULE].__dict__["CUDAGraph"](**options)
 
 
 def test_there_is_one_as_long_as_the_job_has_it(watch: GraphWatch) -> None:
     assert not watch.has_graphs()
-    graph = Captured()
-    capture(graph)
+    graph = graph_of()
+    graph.capture_begin()
     assert watch.has_graphs()
     del graph
     gc.collect()
@@ -59,18 +52,17 @@ def test_there_is_one_as_long_as_the_job_has_it(watch: GraphWatch) -> None:
 
 def test_a_capture_that_fails_is_none(watch: GraphWatch) -> None:
     with pytest.raises(RuntimeError, match="no graph"):
-        capture(None)
+        graph_of(fails=True).capture_begin()
     assert not watch.has_graphs()
 
 
 def test_the_compilers_are_captured_anew_for_each_size(watch: GraphWatch) -> None:
-    graph = Captured()
-    code = compile("capture(graph)", "/x/torch/_inductor/cudagraph_trees.py", "exec")
-    exec(code, {"capture": capture, "graph": graph})
+    graph = graph_of()
+    code = compile("graph.capture_begin()", "/x/torch/_inductor/cudagraph_trees.py", "exec")
+    exec(code, {"graph": graph})
     assert not watch.has_graphs()
 
 
 def test_afterwards_pytorch_is_as_it_was(watch: GraphWatch) -> None:
     watch.remove()
-    context: Any = sys.modules[GRAPHS_MODULE].__dict__["graph"]
-    assert context.__enter__ is Capture.__enter__
+    assert graph_of().capture_begin.__func__ is Graph.capture_begin
