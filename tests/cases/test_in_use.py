@@ -14,7 +14,7 @@ from tests.support.job_process import Api
 
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(300)]
 
-ALWAYS = ("average", "pruned_by_part", "ring")
+ALWAYS = ("average", "ring")
 """The others only where verdicts are counted."""
 
 
