@@ -51,6 +51,11 @@ class Redraw:
         self._apply, self._at = apply, batches
 
     @property
+    def is_over(self) -> bool:
+        """Whether its source has ended: with workers some batches before the job sees it."""
+        return getattr(self.source, "gi_frame", self.source) is None
+
+    @property
     def is_pending(self) -> bool:
         """Whether there is something that is still to be called."""
         return self._apply is not None

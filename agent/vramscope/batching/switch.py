@@ -101,8 +101,10 @@ class Switch:
         self.is_made = True
         loader = self._plan.loader
         redraw, plan = self._redraw, self._plan
-        # A shard of accelerate looks at its size when it ends, and ends for certain.
-        ends_by_itself = plan.is_at_end and loader is not None and loader.samplers.shard is not None
+        # A shard of accelerate looks at its size when it ends. One that has ended is asked no more:
+        # what was to happen at its end has to happen here.
+        is_shard = loader is not None and loader.samplers.shard is not None
+        ends_by_itself = plan.is_at_end and is_shard and redraw is not None and not redraw.is_over
         if redraw is not None and not ends_by_itself and redraw.batches >= plan.at:
             # Not only at the next draw: another command may ask before what the sizes are.
             redraw.change_now()

@@ -62,3 +62,10 @@ def test_it_begins_to_count_where_the_iterator_is_and_is_put_there_once() -> Non
     assert workers._sampler_iter is redraw
     assert (redraw.batches, redraw.samples) == (6, 18)
     assert installed(workers, batch_size=5, skipped=0) is redraw
+
+
+def test_it_knows_that_its_source_has_ended() -> None:
+    redraw = Redraw((each for each in [[1], [2]]), 0, 0)
+    assert not redraw.is_over
+    assert list(redraw) == [[1], [2]]
+    assert redraw.is_over
