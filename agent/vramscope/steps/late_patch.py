@@ -14,7 +14,7 @@ class LatePatch:
 
     Args:
         module: full name of the module whose import makes the function known.
-        name: the function's name.
+        name: the function's name; of a method "Class.method".
         before, after: see :class:`vramscope.patch.Patch`.
         where: the place, in words for the log.
         owner: name of the module that has the function, if it is another one.
@@ -54,6 +54,9 @@ class LatePatch:
 
     def _imported(self) -> None:
         owner: Any = sys.modules[self._owner]
-        if hasattr(owner, self._name):
-            self._patch = Patch(owner, self._name, self._before, self._after, self._where)
+        *classes, name = self._name.split(".")
+        for each in classes:
+            owner = getattr(owner, each, None)
+        if hasattr(owner, name):
+            self._patch = Patch(owner, name, self._before, self._after, self._where)
             self._patch.install()
