@@ -117,7 +117,8 @@ class CommandQueue:
         """Take a command; its fate is told through ``emit``."""
         known = self._last_updates.get(command.id)
         if known is not None and not _is_later_attempt(command, known):
-            # Sent twice: the server may have missed the answer.
+            # Sent twice: the server may have missed the answer, and may ask a third time.
+            self._last_updates.move_to_end(command.id)
             self._emit(structs.replace(known, seq=0))
             return
         try:
@@ -272,6 +273,7 @@ class CommandQueue:
     ) -> None:
         update = CommandUpdate(0, identity, state, self._clock.time_ns(), receipt, at_step)
         self._last_updates[identity] = update
+        self._last_updates.move_to_end(identity)
         while len(self._last_updates) > _REMEMBERED:
             self._last_updates.popitem(last=False)
         self._emit(update)

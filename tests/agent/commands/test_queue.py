@@ -104,6 +104,18 @@ def test_sent_twice_it_runs_once_and_is_answered_twice() -> None:
     assert rig.receipt("a").step == 1
 
 
+def test_what_is_asked_again_and_again_is_remembered_the_longest() -> None:
+    rig = QueueRig()
+    rig.submit("a")
+    rig.queue.run_at_boundary(1)
+    for index in range(3000):
+        rig.submit(f"other{index}", name="reboot")
+        if index % 500 == 0:
+            rig.submit("a")
+    rig.queue.run_at_boundary(2)
+    assert rig.device.calls == ["empty_cache"]
+
+
 def test_whoever_takes_a_command_first_is_the_only_one_to_run_it() -> None:
     rig = QueueRig()
 
