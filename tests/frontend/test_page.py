@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, Request, expect
 
+from tests.support.page_commands import finish, new_command
 from tests.support.page_fixture_server import PageFixtureServer
 from tests.support.page_scenario import Scenario
 
@@ -199,6 +200,22 @@ def test_a_refusal_gives_its_reason_first(page: Page, server: PageFixtureServer)
         "Refused: a stream is capturing. Nothing was changed."
     )
     expect(page.locator("dialog .primary")).to_be_disabled()
+
+
+def test_a_long_answer_scrolls_within_its_card(page: Page, server: PageFixtureServer) -> None:
+    scenario = server.scenarios[0]
+    command = new_command(
+        scenario,
+        {"name": "explain_growth", "params": {}, "ranks": [0], "dry_run": False, "deadline_s": 30},
+    )
+    finish(scenario, command, "done")
+    command["receipts"]["0"]["result"] = {"file": "/data/" + "long_name/" * 60, "at": [[1]] * 200}
+    scenario.commands[command["id"]] = command
+    page.goto(f"{server.url}/runs/{scenario.name}/commands")
+    answer = page.get_by_label("Receipt and new command").locator("pre")
+    expect(answer).to_contain_text("long_name")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert answer.evaluate("one => one.clientHeight < 500 && one.scrollHeight > 1000")
 
 
 def test_without_the_right_actions_are_off_with_the_reason(

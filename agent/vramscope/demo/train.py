@@ -24,9 +24,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset
 
 GIB = 1 << 30
 LOG_EVERY_STEPS = 20
+SENTENCES = 4096
 KEPT_FEATURES = 12
 LOGGED_POSITIONS = 32
 HEALTHY_STEPS = 30
@@ -83,13 +85,31 @@ def forward(model: nn.ModuleDict, inputs: Tensor) -> tuple[Tensor, Tensor]:
     return features, logits
 
 
-def sample_batch(size: Size, length: int, generator: torch.Generator) -> Tensor:
+class Sentences(Dataset[Tensor]):  # type: ignore[misc]  # torch is untyped here
     """Sequences in which each token follows from the one before, with some noise."""
-    first = torch.randint(size.vocabulary, (size.batch, 1), generator=generator)
-    stride = torch.randint(1, 8, (size.batch, 1), generator=generator)
-    tokens = (first + stride * torch.arange(length + 1)) % size.vocabulary
-    noise = torch.rand(tokens.shape, generator=generator) < 0.02
-    return torch.where(noise, torch.randint_like(tokens, size.vocabulary), tokens)
+
+    def __init__(self, size: Size, count: int = SENTENCES) -> None:
+        self.size = size
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Tensor:
+        generator = torch.Generator().manual_seed(index)
+        vocabulary = self.size.vocabulary
+        first = torch.randint(vocabulary, (), generator=generator)
+        stride = torch.randint(1, 8, (), generator=generator)
+        tokens = (first + stride * torch.arange(2 * self.size.length)) % vocabulary
+        noise = torch.rand(tokens.shape, generator=generator) < 0.02
+        others = torch.randint(vocabulary, tokens.shape, generator=generator)
+        return torch.where(noise, others, tokens)
+
+
+def batches(size: Size) -> Iterator[Tensor]:
+    """Shuffled batches of the longest sequences, one epoch after the other."""
+    loader = DataLoader(Sentences(size), batch_size=size.batch, shuffle=True)
+    return itertools.chain.from_iterable(itertools.repeat(loader))
 
 
 def phases() -> Iterator[str]:
@@ -155,10 +175,10 @@ def train(steps: int | None) -> None:
     print(f"training {parameters:,} parameters on {device}", flush=True)
 
     names = phases()
-    for step in itertools.count(1):
-        began_s = time.monotonic()
+    began_s = time.monotonic()
+    for step, sequences in enumerate(batches(size), 1):
         habits.enter(next(names))
-        batch = sample_batch(size, habits.length(size, generator), generator).to(device)
+        batch = sequences[:, : habits.length(size, generator) + 1].to(device)
         try:
             loss = train_step(model, optimizer, batch, habits).item()
         except torch.OutOfMemoryError:
@@ -170,6 +190,7 @@ def train(steps: int | None) -> None:
         if step == steps:
             return
         time.sleep(max(0.0, began_s + LEAST_STEP_S - time.monotonic()))
+        began_s = time.monotonic()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -92,7 +92,7 @@ def test_begins_again_when_memory_runs_out(
 
 
 def test_habits_keep_a_log_until_the_job_begins_again() -> None:
-    from vramscope.demo.train import Habits, Size, build_model, sample_batch, train_step
+    from vramscope.demo.train import Habits, Size, batches, build_model, train_step
 
     size = Size(2, 16, 2, 64, batch=2, length=8)
     generator = torch.Generator().manual_seed(0)
@@ -101,12 +101,23 @@ def test_habits_keep_a_log_until_the_job_begins_again() -> None:
     habits = Habits()
     kept: list[int] = []
     lengths: list[int] = []
-    for phase in ("healthy", "leaking", "leaking", "varlen", "varlen", "healthy"):
+    phases = ("healthy", "leaking", "leaking", "varlen", "varlen", "healthy")
+    for phase, sequences in zip(phases, batches(size), strict=False):
         habits.enter(phase)
-        batch = sample_batch(size, habits.length(size, generator), generator)
+        batch = sequences[:, : habits.length(size, generator) + 1]
         lengths.append(batch.shape[1] - 1)
         assert train_step(model, optimizer, batch, habits).item() > 0
         kept.append(len(habits.logged) + len(habits.features))
     assert kept == [0, 1, 2, 4, 6, 0]
     assert lengths[:3] == [8, 8, 8]
     assert all(2 <= length < 16 for length in lengths[3:5])
+
+
+def test_each_epoch_has_every_sentence_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vramscope.demo import train
+
+    size = train.Size(1, 16, 2, 1024, batch=2, length=8)
+    monkeypatch.setattr(train.Sentences.__init__, "__defaults__", (6,))
+    epochs = [torch.cat(list(itertools.islice(drawn, 3))) for drawn in [train.batches(size)] * 2]
+    assert epochs[0].shape == (6, 16)
+    assert sorted(epochs[0].tolist()) == sorted(epochs[1].tolist())

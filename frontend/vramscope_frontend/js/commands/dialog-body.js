@@ -116,5 +116,5 @@ export function resultText(title, receipt) {
   const copy = el("button", { class: "button small", type: "button", click: () => void copyFrom(copy, text) }, "Copy");
   const counters = result !== null && typeof result === "object" && Object.values(result).every((value) => typeof value === "number");
   return el("section", {}, el("h3", {}, title, title ? " " : "", copy),
-    counters ? dataTable(["Counter", ">Value"], Object.entries(result).map(([name, value]) => [el("code", {}, name), count(value)]), "Counters of the allocator") : el("pre", {}, text));
+    counters ? dataTable(["Counter", ">Value"], Object.entries(result).map(([name, value]) => [el("code", {}, name), count(value)]), "Counters of the allocator") : el("pre", { class: "answer", tabindex: 0 }, text));
 }

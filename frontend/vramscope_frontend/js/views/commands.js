@@ -51,7 +51,7 @@ export class Commands {
     this.listed.querySelector("h2")?.remove();
     this.element = el("div", { class: "run-grid" },
       el("div", { class: "rail" }, panel("Running", [], this.running.element), this.modulesPanel, this.listed, panel("Events", [], this.events)),
-      el("aside", { class: "rail", "aria-label": "Receipt and new command" }, this.receipt, panel("New command", [], this.forms.element), this.batch.element));
+      el("aside", { class: "rail acting-rail", "aria-label": "Receipt and new command" }, this.receipt, panel("New command", [], this.forms.element), this.batch.element));
     this.show(this.part);
   }
 
