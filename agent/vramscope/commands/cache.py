@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from vramscope.commands.cache_plan import CachePlan, plan_empty_cache
 from vramscope.commands.call import Call, Handler
 from vramscope.commands.measures import Measures, fall, measure
+from vramscope.commands.pool_users import without_lone_pools
 from vramscope.commands.stranding import Holder, holders
 from vramscope.devices.device import Device
 from vramscope.size_text import size_text
@@ -68,7 +69,7 @@ class _Plan(NamedTuple):
 
 
 def _plan(device: Device, owned: Owned) -> _Plan:
-    segments = device.segments()
+    segments = without_lone_pools([*device.segments()])
     plan = plan_empty_cache(segments)
     if not plan.stranded_bytes:
         return _Plan(plan, [])

@@ -29,8 +29,8 @@ def plan_empty_cache(segments: Iterable[Mapping[str, Any]]) -> CachePlan:
     """Apply the rules of ``empty_cache`` to segments as ``memory_snapshot`` has them.
 
     Blocks that wait for another stream count as free: ``empty_cache`` waits for them first.
-    Private pools are kept as long as their graph or pool lives, which the segments do not tell,
-    so they count as kept.
+    Private pools count as kept: the segments do not tell whether their graph or pool still lives,
+    for which see ``pool_users.py``.
     """
     returnable_bytes = returnable_segments = stranded_bytes = stranded_segments = 0
     private_pool_bytes = count = 0

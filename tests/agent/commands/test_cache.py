@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import sys
 from typing import Any
 
 import pytest
 
 from tests.support.fake_device import FakeDevice
-from tests.support.fake_torch import nested_stats
+from tests.support.fake_torch import install_fake_torch, nested_stats
 from vramscope.commands.cache import cache_handlers
 from vramscope.commands.call import Call
 from vramscope.commands.stranding import ELSE
@@ -132,11 +133,26 @@ def test_nothing_is_counted_where_nothing_is_stranded(device: FakeDevice) -> Non
         assert receipt.result["held_by"] == []
 
 
-def test_what_private_pools_keep_is_told(device: FakeDevice) -> None:
-    device.segment_list[0]["segment_pool_id"] = (0, 1)
+class MemPool:
+    """Stands for PyTorch's."""
+
+    id = (0, 1)
+
+
+def test_what_private_pools_keep_is_told_as_long_as_they_are_there(
+    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_fake_torch(monkeypatch)
+    cuda: Any = sys.modules["torch"].cuda
+    cuda.MemPool = MemPool
+    pool = MemPool()
+    device.segment_list[0]["segment_pool_id"] = pool.id
     receipt = run(device, "empty_cache", dry_run=True)
     assert receipt.message.startswith("Would return 0 B of 14 MiB cached; 2 MiB would stay")
     assert receipt.message.endswith("12 MiB would stay with CUDA graphs and memory pools.")
+    del pool
+    receipt = run(device, "empty_cache", dry_run=True)
+    assert receipt.message.startswith("Would return 12 MiB of 14 MiB cached; 2 MiB would stay")
 
 
 def test_garbage_is_collected_before_the_cache_is_emptied(
