@@ -28,10 +28,6 @@ def api(tmp_path: Path) -> Iterator[Api]:
         yield Api(server.url, TOKEN)
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="was half made now and then, and stalled once: not watched for long enough since",
-)
 def test_both_ranks_switch_at_the_same_batch_and_lose_nothing(api: Api, tmp_path: Path) -> None:
     end = tmp_path / "end"
     with torchrun(api, "resized", 0, ["--emulate"], [str(SCRIPT), str(end)]) as job:
@@ -41,10 +37,10 @@ def test_both_ranks_switch_at_the_same_batch_and_lose_nothing(api: Api, tmp_path
                 lambda: api.get("/api/v1/runs/resized")["ranks"],
                 lambda ranks: all((rank["step"] or 0) >= at_least for rank in ranks),
                 f"step {at_least}",
-                timeout_s=60,
+                timeout_s=120,
             )
 
-        api.wait_for_run("resized", lambda run: len(run["ranks"]) == 2, "two ranks", timeout_s=60)
+        api.wait_for_run("resized", lambda run: len(run["ranks"]) == 2, "two ranks", timeout_s=120)
         steps(5)
         plan = api.command("resized", "set_batch_size", params={"batch_size": 4}, dry_run=True)
         down = api.command("resized", "set_batch_size", params={"batch_size": 4})
@@ -57,9 +53,10 @@ def test_both_ranks_switch_at_the_same_batch_and_lose_nothing(api: Api, tmp_path
     for command in (plan, down, up):
         assert command["state"] == "done", command
         first, second = (command["receipts"][rank] for rank in ("0", "1"))
-        assert first["step"] == second["step"]
         assert first["before"]["global_batch"] == first["after"]["global_batch"] == 16, command
-        assert first["message"].split(".")[:3] == second["message"].split(".")[:3]
+        if command is not plan:  # for which each rank looks when it comes by
+            assert first["step"] == second["step"]
+            assert first["message"].split(".")[:3] == second["message"].split(".")[:3]
     assert down["receipts"]["0"]["after"]["peak_bytes"] > 0
     epochs: dict[int, list[Any]] = {0: [], 1: []}
     for line in output.splitlines():

@@ -1,7 +1,7 @@
 """All ranks show each other what they would change, before any of them does.
 
-They stand at the end of the same step. What one of them refuses, or sees otherwise, is done by
-none: a rank that draws more batches than the others would wait for them for good.
+They stand at the same place of the same step. What one of them refuses, or sees otherwise, is done
+by none: a rank that draws more batches than the others would wait for them for good.
 """
 
 from __future__ import annotations
@@ -32,8 +32,21 @@ class Consent(Agreement):
             shown: by this rank.
             wait_s: for the others.
         """
-        distributed: Any = sys.modules["torch.distributed"]
-        rank, ranks = int(distributed.get_rank()), int(distributed.get_world_size())
+        answers = self.answers(key, shown, wait_s)
+        if answers is None:
+            _, ranks = _place()
+            return f"not all {ranks} ranks have said within {wait_s:g} s what they would change"
+        return _difference(answers)
+
+    def answers(self, key: str, shown: Shown, wait_s: float = WAIT_S) -> list[Shown] | None:
+        """What each rank shows under a key; ``None``, on all of them, if one does not in time.
+
+        Args:
+            key: the same on all ranks, and used once.
+            shown: by this rank.
+            wait_s: for the others.
+        """
+        rank, ranks = _place()
         keys = [f"{key}/{each}" for each in range(ranks)]
         text = json.dumps(shown)
         self._ask(lambda store: store.set(keys[rank], text), wait_s)
@@ -42,9 +55,13 @@ class Consent(Agreement):
         word = self.settle(f"{key}/word", "drop" if answers is None else "run")
         if word == "run" and answers is None:
             answers = self._wait_for(keys, time.monotonic() + wait_s)
-        if word != "run" or answers is None:
-            return f"not all {ranks} ranks have said within {wait_s:g} s what they would change"
-        return _difference(answers)
+        return answers if word == "run" else None
+
+    def show(self, key: str, shown: Shown) -> None:
+        """Show something without waiting for the others."""
+        rank, _ = _place()
+        text = json.dumps(shown)
+        self._ask(lambda store: store.set(f"{key}/{rank}", text), 0.0)
 
     def _wait_for(self, keys: list[str], deadline_s: float) -> list[Shown] | None:
         def read(store: Any) -> object:
@@ -57,6 +74,12 @@ class Consent(Agreement):
             if time.monotonic() >= deadline_s:
                 return None
             time.sleep(_LOOK_EVERY_S)
+
+
+def _place() -> tuple[int, int]:
+    """Number of this rank, and how many there are."""
+    distributed: Any = sys.modules["torch.distributed"]
+    return int(distributed.get_rank()), int(distributed.get_world_size())
 
 
 def _difference(answers: list[Shown]) -> str | None:

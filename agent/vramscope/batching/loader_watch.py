@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Final
 
+from vramscope.batching.sizes import NewSizes
 from vramscope.integrations.batch_shape import sample_count
 from vramscope_protocol.columns import UNKNOWN
 
@@ -116,8 +117,10 @@ class LoaderWatch:
         """Called at the end of each step, when all of this is up to date."""
         self.at_new_pass: Callable[[LoaderPass], object] | None = None
         """Called when a batch is asked of another iterator than before, for the first time."""
-        self.at_fetch: Callable[[], object] | None = None
-        """Called once, before the next batch is asked for."""
+        self.at_fetch: Callable[[Any], object] | None = None
+        """Called once, before the next batch is asked for, with the iterator."""
+        self.new_sizes: NewSizes | None = None
+        """A change of sizes whose first step runs."""
 
     @property
     def training(self) -> tuple[LoaderPass, ...]:
@@ -130,7 +133,7 @@ class LoaderWatch:
         if self._depth == 1:
             at_fetch, self.at_fetch = self.at_fetch, None
             if at_fetch is not None:
-                at_fetch()
+                at_fetch(iterator)
             begin_ns = time.perf_counter_ns()
             self._current = self._pass_of(iterator)
             self._has_batch = False

@@ -11,11 +11,12 @@ from typing import Any, Final, Protocol
 
 from vramscope.batching.accumulation import conflict
 from vramscope.batching.consent import Consent
+from vramscope.batching.first_step import FirstStep
 from vramscope.batching.loader_in_use import world_size
 from vramscope.batching.loader_watch import LoaderPass, LoaderWatch
 from vramscope.batching.plan import Plan
 from vramscope.batching.resize_watch import ResizeWatch
-from vramscope.batching.sizes import Sizes, wanted_sizes
+from vramscope.batching.sizes import NewSizes, Sizes, wanted_sizes
 from vramscope.batching.switch import Switch
 from vramscope.commands.call import Answer, Call, Handler
 from vramscope.commands.ongoing_commands import failure
@@ -85,9 +86,17 @@ class Resizing:
             loaders.at_new_pass = self._at_new_pass
         return switch
 
-    def before_next_fetch(self, call: Callable[[], object]) -> None:
+    def before_next_fetch(self, call: Callable[[Any], object]) -> None:
         """Have something called on the training thread, before it takes another batch."""
         self._steps().loaders.at_fetch = call
+
+    def first_step_begins(self, sizes: NewSizes) -> None:
+        """Let a report of memory that runs out say that these sizes are new."""
+        self._steps().loaders.new_sizes = sizes
+
+    def first_step_ends(self) -> None:
+        """Nothing is new any more."""
+        self._steps().loaders.new_sizes = None
 
     def plan(self) -> Plan:
         """What there is to change now.
@@ -130,12 +139,13 @@ class Resizing:
         with Attempt() as attempt:
             checked = self._checked(call)
         refusal = "" if attempt.error is None else failure(attempt.error)
-        if world_size() > 1 and not call.dry_run:
+        key = f"vramscope/{call.id}/{call.step}"
+        has_others = world_size() > 1
+        if has_others and not call.dry_run:
             shown: dict[str, Any] = {"refusal": refusal}
             if checked is not None:
                 shown |= {**checked[0].shown(), "wanted": checked[1].told()}
-            key = f"vramscope/{call.id}/{call.step}/sizes"
-            refusal = self._consent.reason_against(key, shown) or ""
+            refusal = self._consent.reason_against(f"{key}/sizes", shown) or ""
         if checked is None or refusal:
             text = f"{refusal[:1].upper()}{refusal[1:]}. Nothing was changed."
             return Receipt("refused", message=text)
@@ -150,7 +160,8 @@ class Resizing:
             text = " ".join(filter(None, words))
             return Receipt("done", before=before, after=after, message=text, result=result)
         switch = self.begin(plan, wanted)
-        return ResizeWatch(self, switch, plan.now, before, words)
+        together = FirstStep(self._consent, f"{key}/first") if has_others else None
+        return ResizeWatch(self, switch, plan.now, before, words, together, call.step)
 
     def _checked(self, call: Call) -> tuple[Plan, Sizes]:
         """What is to be done; raises why it is refused."""

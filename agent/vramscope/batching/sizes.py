@@ -34,6 +34,15 @@ class Sizes(Struct, frozen=True):
         }
 
 
+class NewSizes(Struct, frozen=True):
+    """Sizes whose first step runs, for whoever tells what goes wrong in it."""
+
+    since_step: int
+    """Steps that were over when it began."""
+    before: dict[str, int]
+    after: dict[str, int]
+
+
 def wanted_sizes(now: Sizes, params: BatchSizeParams | AccumulationParams) -> Sizes:
     """The sizes that a command asks for.
 

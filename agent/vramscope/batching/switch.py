@@ -38,6 +38,12 @@ class Switch:
         """Whether the next step is one of the new sizes."""
         self._begin()
 
+    @property
+    def index_sampler(self) -> Any:
+        """What draws the batches that change; ``None`` where the job takes them otherwise."""
+        loader = self._plan.loader
+        return None if loader is None else loader.outermost
+
     def at_boundary(self) -> None:
         """A step has ended: it may have been the last one before the change."""
         if self.is_made:

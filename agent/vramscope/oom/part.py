@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from vramscope.batching.loader_watch import LoaderWatch
 from vramscope.commands.call import Handler
 from vramscope.config import Config
 from vramscope.devices.caching_allocator import Stats
@@ -52,6 +53,12 @@ class Samples(RowSource, Protocol):
         ...
 
 
+class Steps(RowSource, Protocol):
+    """What is asked of the tracker of steps."""
+
+    loaders: LoaderWatch
+
+
 class OomPart:
     """Sees that memory runs out, and has it written down.
 
@@ -88,7 +95,7 @@ class OomPart:
         software: Callable[[], dict[str, str]],
         tensors: Callable[[], TensorAccount],
         samples: Callable[[], Samples],
-        steps: Callable[[], RowSource],
+        steps: Callable[[], Steps],
         settings: Callable[[], str | None],
     ) -> None:
         self._is_on = config.oom_reports
@@ -128,6 +135,7 @@ class OomPart:
             lambda: self.processes.value,
             lambda: self.outside.value,
             config.emulate,
+            lambda: steps().loaders.new_sizes,
         )
         self._observer = OomObserver(
             ReportMaker(sources),
@@ -170,6 +178,11 @@ class OomPart:
             if words is not None:
                 self._observer.noticed("counter", words, None)
             self._observer.poll()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether memory ran out, and it is to be told that the job went on."""
+        return self._observer.has_open
 
     def at_boundary(self, step: int) -> None:
         """A step has ended. Training thread."""

@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
+from vramscope.batching.sizes import NewSizes
 from vramscope.guard import guarded
 from vramscope.holders.live_tensors import looking
 from vramscope.holders.others_wait import others_wait
 from vramscope.identity.identity import Identity
+from vramscope.identity.secrets import run_secret
 from vramscope.memory_map.owners import Owners as OwnersLike
 from vramscope.oom.block_sums import free_blocks, live_by_size, live_by_stack
 from vramscope.oom.device_readings import DeviceReadings
@@ -27,6 +29,7 @@ from vramscope.tensors.census import Census, Storage
 from vramscope.tensors.owners import Owners
 from vramscope.tensors.tensor_account import TensorAccount
 from vramscope_protocol.account import MemoryPart, ProcessMemory
+from vramscope_protocol.claims import report_proof
 from vramscope_protocol.codec import MAX_OOM_BYTES
 
 FORMAT: Final = "vramscope-oom"
@@ -59,6 +62,8 @@ class Sources(msgspec.Struct):
     processes: Callable[[], list[ProcessMemory]]
     outside: Callable[[], list[MemoryPart]]
     emulated: bool
+    new_sizes: Callable[[], NewSizes | None]
+    """A change of the batch size whose first step runs."""
 
 
 class ReportMaker:
@@ -88,6 +93,8 @@ class ReportMaker:
             "host": identity.host,
             "pid": identity.pid,
             "stream": identity.stream,
+            # If this process is killed, another one delivers it, of another run perhaps.
+            "proof": report_proof(run_secret(identity.run_name, identity.key), moment.id),
             "linked_to": moment.linked_to,
             "complete": False,
             "detail": "light",
@@ -110,9 +117,13 @@ class ReportMaker:
             "device_free_bytes": moment.device_free_bytes,
             "counters": {},
             "recovered_step": None,
+            "new_sizes": None,
         }
         if report["allowed_bytes"] is None:
             report["allowed_bytes"] = readings.limit_bytes(moment.device)
+        with _part(report, "new sizes"):
+            sizes = sources.new_sizes()
+            report["new_sizes"] = None if sizes is None else _plain(sizes)
         with _part(report, "counters"):
             report["counters"] = readings.counters(moment.device)
         with _part(report, "threads"), _beside(moment):

@@ -101,6 +101,14 @@ class OomCase:
             if stretch.name == self.phase and stretch.end_ns is not None and stretch.end_ns < before
         ]
 
+    @property
+    def new_batch(self) -> tuple[int, int] | None:
+        """Batch size before and after a command, if this was the first step after it."""
+        sizes = [
+            self.report.new_sizes.get(name, {}).get("batch_size", 0) for name in ("before", "after")
+        ]
+        return (sizes[0], sizes[1]) if all(sizes) else None
+
     def is_of_same_kind(self, size_bytes: int) -> bool:
         """Whether a request of this size gets a segment as large as the one that was refused."""
         settings = read_settings(self.settings) or AllocatorSettings()

@@ -10,9 +10,10 @@ when the earlier are ruled out:
 3. others had it (``other_process``, ``outside``);
 4. it was asked for by something that is not training (``evaluation``, ``checkpoint``, ...);
 5. more was kept from step to step (``growth``), or for the first time (``first_step_state``);
-6. there was enough, in pieces (``fragmentation``), as the same job had fitted before;
-7. this step needed more than those before (``growing_demand``, ``spike``);
-8. it never fitted (``large_request``, ``too_big``), or never with room to spare (``limit``).
+6. a command had made the batch larger just before (``resize``);
+7. there was enough, in pieces (``fragmentation``), as the same job had fitted before;
+8. this step needed more than those before (``growing_demand``, ``spike``);
+9. it never fitted (``large_request``, ``too_big``), or never with room to spare (``limit``).
 """
 
 from __future__ import annotations
@@ -208,6 +209,21 @@ def _first_step_state(case: OomCase) -> Cause | None:
     return Cause("first_step_state", 0.85)
 
 
+# ---------------------------------------------------------------------- somebody asked for more
+
+
+def _resize(case: OomCase) -> Cause | None:
+    """It is the first step of a larger batch, and no step of the smaller one had needed as much."""
+    if case.new_batch is None or case.new_batch[1] <= case.new_batch[0]:
+        return None
+    ratio = moving_ratio(case)
+    if ratio is not None and ratio <= 1:
+        return None
+    needed, highest = case.shortage.needed_bytes, case.demand.highest_peak_bytes
+    size = None if needed is None or highest is None else max(needed - highest, 0)
+    return Cause("resize", 0.9, size or None)
+
+
 # ---------------------------------------------------------------------------- enough, but in pieces
 
 
@@ -288,6 +304,7 @@ _JUDGES: Final[tuple[Judge, ...]] = (
     _phase,
     _growth,
     _first_step_state,
+    _resize,
     _fragmentation,
     _growing_demand,
     _spike,

@@ -68,6 +68,12 @@ def _why_spike(case: OomCase, cause: Cause) -> str:
     return f"{text}{kept}." + (f" The largest tensor now is {own[0]}." if own and own[0] else "")
 
 
+def _why_resize(case: OomCase, cause: Cause) -> str:
+    before, _ = case.new_batch or (0, 0)
+    highest = size_text(case.demand.highest_peak_bytes)
+    return f"A command had changed it just before; steps with {before:,} had peaked at {highest}."
+
+
 def _why_growth(case: OomCase, cause: Cause) -> str:
     kept = case.demand.kept
     if kept is None:
@@ -137,6 +143,7 @@ _REASONS: Final[dict[str, Words]] = {
     "fragmentation": _why_pieces,
     "unknown": _why_unknown,
     "growing_demand": _why_growing,
+    "resize": _why_resize,
     "spike": _why_spike,
     "growth": _why_growth,
     "too_big": _why_too_big,

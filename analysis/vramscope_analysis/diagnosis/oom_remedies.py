@@ -78,6 +78,18 @@ def _bounded_batch(case: OomCase, cause: Cause) -> list[Remedy]:
     return [Remedy("bound the size of a batch: cap, bucket or drop long samples", why, freed)]
 
 
+def _former_batch(case: OomCase, cause: Cause) -> list[Remedy]:
+    before, after = case.new_batch or (0, 0)
+    return [
+        Remedy(
+            f"go back to a batch size of {before:,}, or accumulate",
+            f"steps with it fitted; with more accumulation in place of {after:,} samples at a time "
+            "an optimizer step sees as many.",
+            cause.bytes,
+        )
+    ]
+
+
 def _collected(case: OomCase, cause: Cause) -> list[Remedy]:
     return [
         Remedy(
@@ -252,6 +264,7 @@ def _less_pinned(case: OomCase, cause: Cause) -> list[Remedy]:
 
 
 _AGAINST: Final[dict[str, Against]] = {
+    "resize": _former_batch,
     "spike": _bounded_batch,
     "growing_demand": _bounded_batch,
     "limit": _bounded_batch,

@@ -103,6 +103,7 @@ def _own_limit(case: OomCase) -> str:
 
 
 _TITLES: Final = {
+    "resize": "The new batch size does not fit",
     "spike": "One step needs far more than the others",
     "growing_demand": "Steps need more and more",
     "growth": "More is kept with every step",
@@ -153,6 +154,11 @@ def _of_spike(case: OomCase, cause: Cause) -> str:
     )
 
 
+def _of_resize(case: OomCase, cause: Cause) -> str:
+    before, after = case.new_batch or (0, 0)
+    return f"{_head(case)}, the first with a batch size of {after:,} instead of {before:,}."
+
+
 def _of_pieces(case: OomCase, cause: Cause) -> str:
     """The kind has no word of its own here: that it lies in pieces says it."""
     shortage = case.shortage
@@ -195,6 +201,7 @@ _SUMMARIES: Final[dict[str, Words]] = {
     "garbage": _of_garbage,
     "retained_exception": _of_exception,
     "growth": _of_growth,
+    "resize": _of_resize,
     "spike": _of_spike,
     "fragmentation": _of_pieces,
     "first_step_state": _of_state,

@@ -104,10 +104,17 @@ def oom_report_of(value: object, *, id: str = "") -> OomReport:
         recovered_step=told_whole(told.get("recovered_step")),
         world_size=max(told_amount(told.get("world_size")) or 1, 1),
         grad_enabled=_flag(told.get("grad_enabled")),
+        new_sizes=_sizes(told.get("new_sizes")),
         skipped=told_amount(told.get("skipped")) or 0,
         complete=told.get("complete") is not False,
         **{name: oom_entries(told.get(name)) for name in _ENTRIES},
     )
+
+
+def _sizes(value: object) -> dict[str, Mapping[str, int]]:
+    if not is_object(value):
+        return {}
+    return {name: told_amounts(value[name]) for name in ("before", "after") if name in value}
 
 
 def _flag(value: object) -> bool | None:

@@ -44,6 +44,8 @@ class OomReport:
         recovered_step: a step that ended after it, in the same process; None is none.
         world_size: ranks of the job.
         grad_enabled: whether autograd recorded operations then; None is not known.
+        new_sizes: sizes ``before`` and ``after``, if it was the first step after a command had
+            changed them: ``batch_size``, ``accumulation``, ``global_batch``; else empty.
         skipped: times out of memory since the report before, that left none of their own.
         complete: False where the process had no time to tell all.
     """
@@ -77,5 +79,6 @@ class OomReport:
     recovered_step: int | None = None
     world_size: int = 1
     grad_enabled: bool | None = None
+    new_sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
     skipped: int = 0
     complete: bool = True

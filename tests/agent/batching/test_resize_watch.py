@@ -12,6 +12,7 @@ from tests.support.fake_torch import nested_stats
 from tests.support.resize_rig import ResizableJob as Job
 from tests.support.resize_rig import ResizeRig
 from vramscope.batching.declared_batch_size import forget_declared
+from vramscope.batching.first_step import Heard
 from vramscope.batching.resize_watch import ResizeWatch
 from vramscope.batching.sizes import Sizes
 
@@ -76,29 +77,110 @@ def test_a_command_that_ends_early_leaves_the_change_to_be_made(rig: ResizeRig) 
     assert "It is still made at its batch." in rig.receipts[-1].message
 
 
-def made(ranks: int) -> tuple[Any, ResizeWatch]:
+class Together:
+    """Other ranks, as a test lets them answer."""
+
+    def __init__(self) -> None:
+        self.heard = Heard()
+        self.against: str | None = None
+        self.places: list[str] = []
+        self.left: list[bool] = []
+
+    def meet(self, place: str, *, ran_out: bool) -> Heard:
+        self.places.append(place)
+        return self.heard
+
+    def leave(self, *, ran_out: bool) -> None:
+        self.left.append(ran_out)
+
+    def reason_against(self, refusal: str, shown: dict[str, Any]) -> str | None:
+        return refusal or self.against
+
+
+def made(together: Together | None = None) -> tuple[Any, ResizeWatch]:
     """A change that is made, from 8 to 16 samples, and what it asks."""
-    asked: Any = SimpleNamespace(error=None, out=0, peak=3 << 30)
+    plan = SimpleNamespace(check=lambda sizes: None, shown=dict, effect=lambda: "Next batch.")
+    asked: Any = SimpleNamespace(error=None, out=0, peak=3 << 30, news=[], begun=[])
     asked.ooms = lambda: asked.out
     asked.peak_bytes = lambda: asked.peak
-    switch: Any = SimpleNamespace(is_made=True, wanted=Sizes(16, 1, ranks))
+    asked.first_step_begins = asked.news.append
+    asked.first_step_ends = asked.news.clear
+    asked.before_next_fetch = lambda call: setattr(asked, "at_fetch", call)
+    asked.plan = lambda: plan
+    asked.begin = lambda plan, sizes: asked.begun.append(sizes)
+    ranks = 1 if together is None else 2
+    sampler = object()
+    switch: Any = SimpleNamespace(is_made=True, wanted=Sizes(16, 1, ranks), index_sampler=sampler)
+    asked.iterator = SimpleNamespace(_index_sampler=sampler, _num_yielded=5)
     now = Sizes(8, 1, ranks)
     before = {**now.told(), "peak_bytes": 2 << 30}
-    return asked, ResizeWatch(asked, switch, now, before, ["Batch size 8 to 16.", "Now."])
+    words = ["Batch size 8 to 16.", "Now."]
+    others: Any = together
+    return asked, ResizeWatch(asked, switch, now, before, words, others, 3)
 
 
-def test_of_several_ranks_none_goes_back_alone() -> None:
-    asked, watch = made(ranks=2)
-    asked.out = 1
+def test_of_several_ranks_all_go_back_where_one_ran_out() -> None:
+    together = Together()
+    asked, watch = made(together)
+    together.heard = Heard((1,))  # not this one
     receipt = watch.poll(4)
     assert receipt is not None
     assert (receipt.state, receipt.result) == ("failed", {"ran_out": True})
-    assert "It stays, for the other ranks have it too" in receipt.message
-    assert receipt.after["batch_size"] == 16
+    assert "first step with it on rank 1. It was rolled back on all ranks." in receipt.message
+    assert (receipt.after["batch_size"], asked.begun) == (8, [Sizes(8, 1, 2)])
+
+
+def test_they_go_back_before_the_next_batch_where_no_step_ends() -> None:
+    together = Together()
+    asked, watch = made(together)
+    asked.at_fetch(SimpleNamespace(_index_sampler=object()))  # of an evaluation
+    asked.at_fetch(asked.iterator)
+    assert watch.poll_on_agent_thread() is None
+    together.heard = Heard((0, 1))
+    asked.at_fetch(asked.iterator)
+    assert together.places == ["batch 5 of its epoch"] * 2
+    receipt = watch.poll_on_agent_thread()
+    assert receipt is not None
+    assert "on ranks 0, 1. It was rolled back on all ranks." in receipt.message
+
+
+@pytest.mark.parametrize("by", ["place", "plan"])
+def test_of_several_ranks_none_goes_back_alone(by: str) -> None:
+    together = Together()
+    asked, watch = made(together)
+    asked.out = 1
+    together.heard = Heard((0,), "rank 1 was elsewhere" if by == "place" else "")
+    together.against = "rank 1: no loader" if by == "plan" else None
+    receipt = watch.poll(4)
+    assert receipt is not None
+    assert (receipt.state, receipt.result) == ("failed", {"ran_out": True})
+    assert {"place": "rank 1 was elsewhere", "plan": "rank 1: no loader"}[by] in receipt.message
+    assert "Set it back with another command" in receipt.message
+    assert (receipt.after["batch_size"], asked.begun) == (16, [])
+
+
+def test_a_rank_that_is_not_watched_any_more_lets_the_others_know() -> None:
+    together = Together()
+    asked, watch = made(together)
+    asked.out = 1
+    receipt = watch.cancel("the job has ended")
+    assert "Memory ran out in the first step" in receipt.message
+    assert "not rolled back: the job has ended" in receipt.message
+    assert together.left == [True]
+    asked.at_fetch(asked.iterator)
+    assert (together.places, asked.begun) == ([], [])
+
+
+def test_a_report_of_memory_that_runs_out_knows_that_the_sizes_are_new() -> None:
+    asked, watch = made()
+    (news,) = asked.news
+    assert (news.since_step, news.before["batch_size"], news.after["batch_size"]) == (3, 8, 16)
+    watch.poll(4)
+    assert asked.news == []
 
 
 def test_the_receipt_has_the_peaks_of_a_step_before_and_after() -> None:
-    _, watch = made(ranks=1)
+    _, watch = made()
     receipt = watch.poll(4)
     assert receipt is not None
     assert receipt.state == "done"

@@ -56,6 +56,7 @@ def sources(device: FakeDevice) -> Callable[..., Sources]:
             "processes": lambda: [ProcessMemory(identity.pid, "train.py", 5), ProcessMemory(1)],
             "outside": lambda: [MemoryPart("CUDA context", 9, "measured")],
             "emulated": True,
+            "new_sizes": lambda: None,
         }
         return Sources(**(values | changes))
 

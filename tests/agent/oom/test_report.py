@@ -13,6 +13,7 @@ import pytest
 from tests.support.fake_device import FakeDevice
 from tests.support.fake_torch import nested_stats
 from tests.support.made_segments import MIB, segment
+from vramscope.batching.sizes import NewSizes
 from vramscope.holders.others_wait import HOLD_S
 from vramscope.oom import report as report_module
 from vramscope.oom.moment import Moment
@@ -44,6 +45,13 @@ def test_what_is_known_at_once_is_enough_for_a_verdict(sources: Make, device: Fa
     read = read_oom_report(encoded(made))
     assert (read.segment_bytes, read.allowed_bytes, read.device_free_bytes) == (20, 900, 3)
     assert not read.complete
+
+
+def test_that_the_batch_size_has_just_been_changed_is_part_of_it(sources: Make) -> None:
+    sizes = NewSizes(6, {"batch_size": 8}, {"batch_size": 16})
+    read = read_oom_report(encoded(ReportMaker(sources(new_sizes=lambda: sizes)).begin(moment())))
+    assert read.new_sizes == {"before": {"batch_size": 8}, "after": {"batch_size": 16}}
+    assert read_oom_report(encoded(ReportMaker(sources()).begin(moment()))).new_sizes == {}
 
 
 @pytest.mark.parametrize("is_enabled", [True, False, None])

@@ -47,6 +47,17 @@ def test_a_step_far_above_all_others_is_a_spike() -> None:
     assert (found.name, found.bytes) == ("spike", 600 * MIB)
 
 
+def test_the_first_step_of_a_larger_batch_is_no_spike() -> None:
+    sizes = {"before": {"batch_size": 8}, "after": {"batch_size": 16}}
+    found = cause(made_oom(LEVEL, allocated_mib=900, request_mib=200, new_sizes=sizes))
+    assert (found.name, found.bytes) == ("resize", 600 * MIB)
+    smaller = {"before": {"batch_size": 16}, "after": {"batch_size": 8}}
+    assert cause(made_oom(LEVEL, new_sizes=smaller)).name == "spike"
+    # Steps of the smaller batch had needed as much: the larger one is not to blame.
+    pieces = made_oom(step_rows([1000] * 30), allocated_mib=600, pieces_mib=400, new_sizes=sizes)
+    assert cause(pieces).name == "fragmentation"
+
+
 def test_a_step_just_above_all_others_is_not() -> None:
     report = made_oom(step_rows([1000] * 30), allocated_mib=900, request_mib=150)
     assert names(report) == ["limit"]

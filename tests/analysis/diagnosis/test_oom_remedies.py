@@ -46,6 +46,14 @@ def test_a_spike_is_bounded_and_not_every_batch_lowered_for_it() -> None:
     assert "lower the batch from 8" in actions(made_oom(known, request_mib=150))
 
 
+def test_after_a_larger_batch_the_former_one_is_advised() -> None:
+    sizes = {"before": {"batch_size": 8}, "after": {"batch_size": 16}}
+    first, *others = remedies(made_oom(LEVEL, new_sizes=sizes))
+    assert first.action == "go back to a batch size of 8, or accumulate"
+    assert first.predicted_bytes == 600 * MIB
+    assert not any("lower the batch" in remedy.action for remedy in others)
+
+
 def test_no_smaller_batch_against_what_is_kept_or_garbage_or_others() -> None:
     assert "lower the batch" not in actions(GROWTH)
     assert "lower the batch" not in actions(made_oom(LEVEL, garbage_bytes=300 * MIB))

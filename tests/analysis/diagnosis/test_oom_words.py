@@ -34,6 +34,14 @@ def words(report: OomReport) -> tuple[str, str]:
             "In train.py:30 gpt_step.",
         ),
         (
+            made_oom(
+                LEVEL,
+                new_sizes={"before": {"batch_size": 8}, "after": {"batch_size": 16}},
+            ),
+            "Out of memory at step 30, the first with a batch size of 16 instead of 8.",
+            "A command had changed it just before; steps with 8 had peaked at 500 MiB.",
+        ),
+        (
             made_oom(LEVEL),
             "Out of memory at step 30, which needs at least 1.1 GiB, more than any before "
             "(500 MiB).",
