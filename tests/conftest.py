@@ -17,6 +17,9 @@ from vramscope import guard
 THREAD_PREFIX = "vramscope-"
 THREADS_END_WITHIN_S = 2.0
 SPOOL_VARIABLE = "VRAMSCOPE_SPOOL_DIR"
+ROOT = Path(__file__).parent
+BEGUN_FIRST = ("integration", "faults", "e2e", "frontend")
+"""Folders whose tests wait for jobs and browsers."""
 
 
 @pytest.fixture(autouse=True)
@@ -74,8 +77,19 @@ def _why_absent(marker: str) -> str | None:
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs something that this machine does not have."""
+def _place_in_queue(item: pytest.Item) -> int:
+    folder = item.path.relative_to(ROOT).parts[0]
+    return BEGUN_FIRST.index(folder) if folder in BEGUN_FIRST else len(BEGUN_FIRST)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what needs something that this machine does not have.
+
+    Where several processes share the tests, the long files are begun first: at the end only short
+    ones are left, and no process is through while another has minutes to go.
+    """
+    if hasattr(config, "workerinput"):
+        items.sort(key=_place_in_queue)
     for item in items:
         for marker in ("gpu", "torch", "browser"):
             if item.get_closest_marker(marker):
