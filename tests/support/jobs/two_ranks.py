@@ -166,6 +166,7 @@ def main() -> None:
     parser.add_argument("--pause-s", type=float, default=0.0)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # else its sums are not the same each time
     torch.use_deterministic_algorithms(True)
     backend = "gloo"
     if options.device == "cuda":
