@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from vramscope.config import Config
 from vramscope.identity.identity import Identity
+from vramscope.identity.secrets import run_secret, seat_secret
 from vramscope_protocol.messages import DeviceInfo, RankInfo, Register, RunInfo
 from vramscope_protocol.user_commands import UserCommand
 
@@ -77,4 +78,11 @@ def registration(
         launcher=identity.launcher,
         job=identity.job,
     )
-    return Register(identity.stream, run, rank, first_seq)
+    return Register(
+        identity.stream,
+        run,
+        rank,
+        first_seq,
+        run_secret=run_secret(identity.run_name, identity.key),
+        seat_secret=seat_secret(),
+    )

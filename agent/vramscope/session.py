@@ -16,6 +16,7 @@ from vramscope.config import Config, ConfigError, load_config
 from vramscope.guard import guarded
 from vramscope.identity.identity import Identity
 from vramscope.identity.inheritance import Inheritance, bequeath, disinherit
+from vramscope.identity.secrets import seat_secret
 from vramscope.identity.source import IdentitySource
 from vramscope.lifecycle import Ending, Lifecycle
 from vramscope.notices import write_line
@@ -163,7 +164,8 @@ class Session:
         """
         agent, identity = self._agent, self._identity_now()
         if agent is not None and identity is not None:
-            bequeath(Inheritance(agent.config, identity.run_name, identity.key))
+            left = Inheritance(agent.config, identity.run_name, identity.key, seat_secret())
+            bequeath(left)
             self._has_heirs = True
 
     def leave_to_child(self, why: str) -> None:
@@ -247,13 +249,15 @@ def start_session(
         Exception: of any kind; nothing has stayed behind.
     """
 
+    if parent is not None:
+        seat_secret(parent.seat_secret)
     before = _runs.get(os.getpid())
     if before is not None and config.launch_id is None:
         config = replace(config, launch_id=before.config.launch_id)
 
     def open_in_child() -> None:
         identity = identities.identity
-        left = Inheritance(config, identity.run_name, identity.key)
+        left = Inheritance(config, identity.run_name, identity.key, seat_secret())
         current.session_or(lambda: open_session_with(config, script, left))
 
     def superseded(why: str) -> None:

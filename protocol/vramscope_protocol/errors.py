@@ -15,6 +15,7 @@ ORIGIN_REFUSED: Final = "origin_refused"
 TIMEOUT: Final = "timeout"
 SLOW_READER: Final = "slow_reader"
 REPLACED: Final = "replaced"
+RANK_TAKEN: Final = "rank_taken"
 SHUTTING_DOWN: Final = "shutting_down"
 NOT_FOUND: Final = "not_found"
 BAD_REQUEST: Final = "bad_request"
@@ -30,6 +31,7 @@ CLOSE_CODES: Final[dict[str, int]] = {
     NOT_FOUND: 4404,
     TIMEOUT: 4408,
     REPLACED: 4409,
+    RANK_TAKEN: 4410,
     TOO_LARGE: 4413,
     UNEXPECTED_MESSAGE: 4422,
     VERSION_MISMATCH: 4426,

@@ -127,6 +127,10 @@ class Register(Message, tag="register"):
     rank: RankInfo
     first_seq: Seq = 1
     """Lowest sequence number that the agent can still send."""
+    run_secret: Annotated[str, Meta(max_length=128)] = ""
+    """What all ranks of the launch know and the run's id does not tell; nobody is shown it."""
+    seat_secret: Annotated[str, Meta(max_length=128)] = ""
+    """What this process, and those that it starts, know alone; nobody is shown it."""
 
 
 class FieldTable(Message, tag="field_table"):
@@ -211,7 +215,6 @@ class MapFrame(Message, tag="map_frame"):
     """
 
     number: Seq
-    """Counts the frames of one connection."""
     base: Count = 0
     """The frame that this one changes; 0 is none: the frame holds everything."""
     time_ns: Int64 = 0
@@ -221,7 +224,6 @@ class MapFrame(Message, tag="map_frame"):
     rate_hz: float = 0.0
     """Looks a second at present; 0 is on request only."""
     took_us: Count = 0
-    """What this look has cost the job."""
     why_not: str = ""
     """Why there is no map, in words; then the frame is empty."""
     since_ns: Int64 = 0
@@ -230,7 +232,6 @@ class MapFrame(Message, tag="map_frame"):
     limit_bytes: Count | None = None
     """What the process may hold of the device: its own cap, else the size of the device."""
     device_free_bytes: Count | None = None
-    """What the driver has left."""
     segment_count: Count = 0
     segments: bytes = b""
     block_count: Count = 0
@@ -277,24 +278,20 @@ class SnapshotChunk(Message, tag="snapshot_chunk"):
 
 
 class OomBegin(Message, tag="oom_begin"):
-    """The report of a time out of memory follows in chunks, or goes on, as a snapshot does.
-
-    It names whose it is: a process that was killed cannot send it, and the next one on its machine
-    does.
-    """
+    """A report of running out of memory follows in chunks: a JSON object. It names whose it is, for
+    a process that was killed cannot send it, and the next one on its machine does."""
 
     id: Annotated[str, Meta(max_length=128)]
     run: Annotated[str, Meta(max_length=128)]
-    """Id of the run that it is of."""
     rank: Count
     time_ns: Int64
     wire_bytes: Count
-    """Size of the report: a JSON object."""
     sha256: Annotated[str, Meta(max_length=64)]
-    """Of the report, in hexadecimal digits."""
     step: Int64 | None = None
     linked_to: Annotated[str, Meta(max_length=128)] = ""
     """The report of the rank that ran out of memory, if this one only was asked for its own."""
+    proof: Annotated[str, Meta(max_length=64)] = ""
+    """That it is of that run, where the stream is of another one (see ``claims.py``)."""
 
 
 class Goodbye(Message, tag="goodbye"):
@@ -318,6 +315,8 @@ class Welcome(Message, tag="welcome"):
     features: list[str] = field(default_factory=list[str])
     software: str = ""
     max_message_bytes: int = 1 << 20
+    reachable: bool = False
+    """Whether others than this machine can reach the server."""
 
 
 class Ack(Message, tag="ack"):

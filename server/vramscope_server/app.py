@@ -211,7 +211,7 @@ def create_app(settings: Settings) -> Application:
         directory,
         hub,
         coordinator,
-        authenticator.authenticate_agent,
+        authenticator.verify_token,
         snapshots=SnapshotReceiver(store, files, limits),
         ooms=OomReceiver(reports, registry, limits.oom_partial_bytes),
         maps=maps,

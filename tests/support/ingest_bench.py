@@ -28,6 +28,7 @@ from vramscope_protocol.messages import (
     SnapshotChunk,
     Welcome,
 )
+from vramscope_server.auth.principal import Principal
 from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.endpoint import Ingest, IngestLimits
 from vramscope_server.maps.maps import Maps
@@ -39,6 +40,7 @@ from vramscope_server.store.store import Store
 from vramscope_server.store.writer import WriterLimits
 
 TOKEN = "secret"
+OTHER_TOKEN = "other-secret"
 QUICK = IngestLimits(writer=WriterLimits(commit_interval_s=0.02, retry_s=0.02))
 
 
@@ -102,12 +104,12 @@ class RecordingReports:
         return SnapshotAck(message.id, 1000 + len(self.pieces))
 
 
-async def authenticate(token: str, address: str) -> frozenset[str]:
-    """Two tokens: one for agents and one that only looks."""
-    if token == TOKEN:
-        return frozenset({"agent"})
+async def authenticate(token: str, address: str) -> Principal:
+    """Three tokens: two for agents and one that only looks."""
+    if token in (TOKEN, OTHER_TOKEN):
+        return Principal(token, frozenset({"agent"}), parent=token)
     if token == "viewer":
-        return frozenset({"view"})
+        return Principal(token, frozenset({"view"}), parent=token)
     raise VramscopeError(AUTH_FAILED, "expected a token of this server")
 
 

@@ -130,6 +130,8 @@ class ScriptedAgent:
             **about,
         )
         self.token = token
+        self.run_secret = ""
+        self.seat_secret = ""
         self.seq = 0
         self.acked = 0
         self.commands: list[Command] = []
@@ -138,7 +140,7 @@ class ScriptedAgent:
         self._last_ns = 0
         self._open_wire = open_wire
         self._wire: Wire | None = None
-        self.session = AgentSession(token, Register(self.stream, self.run, self.rank))
+        self.session = AgentSession(token, self._register())
 
     def __enter__(self) -> ScriptedAgent:
         return self.open()
@@ -160,7 +162,7 @@ class ScriptedAgent:
     def open(self) -> ScriptedAgent:
         """Connect, introduce itself, and wait for the welcome."""
         self._wire = self._open_wire()
-        self.session = AgentSession(self.token, Register(self.stream, self.run, self.rank))
+        self.session = AgentSession(self.token, self._register())
         try:
             for frame in self.session.opening_frames():
                 self._wire.send(frame)
@@ -310,6 +312,15 @@ class ScriptedAgent:
         first = self._rows[kind]
         self._rows[kind] += count
         self._send(Batch(self._next_seq(), kind, table, first, count, body))
+
+    def _register(self) -> Register:
+        return Register(
+            self.stream,
+            self.run,
+            self.rank,
+            run_secret=self.run_secret,
+            seat_secret=self.seat_secret,
+        )
 
     def _next_seq(self) -> int:
         self.seq += 1

@@ -13,6 +13,7 @@ from vramscope.cli.one_line_parser import OneLineParser
 from vramscope.cli.problem import Problem
 from vramscope.config import Config, ConfigError, load_config
 from vramscope.identity.inheritance import Inheritance, bequeath
+from vramscope.identity.secrets import seat_secret
 from vramscope.launch import LaunchError, Program
 from vramscope.lifecycle import ending_of
 from vramscope.session import open_session_with
@@ -61,7 +62,7 @@ def _run_launcher(program: Program, config: Config) -> int:
             f"the processes that {program.display_name} starts would not be watched: vramscope is "
             "not installed here, only found; have it start vramscope run instead of python"
         )
-    bequeath(Inheritance(config))
+    bequeath(Inheritance(config, seat_secret=seat_secret()))
     os.environ[SWITCH] = "1"
     try:
         program.run(lambda error: None)

@@ -24,6 +24,8 @@ class Inheritance(Struct, frozen=True):
     run_name: str = ""
     key: str = ""
     """Key of the parent's launch; empty for what a launcher starts, which has one of its own."""
+    seat_secret: str = ""
+    """By which a child takes the place of the rank that its parent seemed to be."""
 
 
 def bequeath(inheritance: Inheritance) -> None:

@@ -311,6 +311,7 @@ def begin_of(report: Report, data: bytes) -> OomBegin:
         hashlib.sha256(data).hexdigest(),
         step=None if report.get("step") is None else int(report["step"]),
         linked_to=str(report.get("linked_to") or ""),
+        proof=str(report.get("proof") or "")[:64],
     )
 
 

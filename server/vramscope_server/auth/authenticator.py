@@ -22,7 +22,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from vramscope_protocol.errors import AUTH_FAILED, VramscopeError
-from vramscope_server.auth.principal import AGENT, SCOPES, VIEW, Principal
+from vramscope_server.auth.principal import AGENT, FIXED, SCOPES, VIEW, Principal
 from vramscope_server.auth.throttle import Throttle
 from vramscope_server.settings import Limits
 from vramscope_server.store import tokens
@@ -52,7 +52,7 @@ class Authenticator:
         # Sessions of a token given as an option end when the option changes. Sessions of a token
         # made at start outlive it: only this machine's user could read it.
         self._fixed_parent = (
-            f"fixed:{_fingerprint(self._fixed_digest)}" if fixed_token else "fixed:made-at-start"
+            f"{FIXED}{_fingerprint(self._fixed_digest)}" if fixed_token else f"{FIXED}made-at-start"
         )
         self._failures = Throttle(
             "wrong tokens", limits.auth_failures, _FAILURES_PER_S, limits.auth_addresses
@@ -103,14 +103,6 @@ class Authenticator:
         principal = await self._store.read(lambda c: self._find_session(c, secret))
         self._remember(_SESSION, digest, principal)
         return principal
-
-    async def authenticate_agent(self, token: str, address: str) -> frozenset[str]:
-        """Scopes of the token that an agent presents.
-
-        Raises:
-            VramscopeError: as :meth:`verify_token`.
-        """
-        return (await self.verify_token(token, address)).scopes
 
     async def open_session(self, token: str, address: str) -> str:
         """Exchange a token for the secret of a new browser session.
@@ -208,7 +200,7 @@ class Authenticator:
 
     def _check_parent(self, connection: Connection, record: TokenRecord) -> None:
         """Refuse what was made from a token that is not good any more."""
-        if record.parent.startswith("fixed:"):
+        if record.parent.startswith(FIXED):
             if record.parent != self._fixed_parent:
                 raise VramscopeError(
                     AUTH_FAILED, f"the token behind this {record.kind} has changed"

@@ -14,6 +14,9 @@ AGENT: Final = "agent"
 SCOPES: Final = frozenset({VIEW, CONTROL, AGENT})
 """``view`` reads, ``control`` sends commands that change a job, ``agent`` delivers data."""
 
+FIXED: Final = "fixed:"
+"""What ``parent`` begins with for the token of the server itself, whichever it has at present."""
+
 _HOW_TO_GET: Final = {
     scope: f"whoever runs the server makes one with 'vramscope token create --scope {scopes}'"
     for scope, scopes in ((VIEW, "view"), (CONTROL, "view,control"), (AGENT, "agent"))
@@ -39,6 +42,11 @@ class Principal:
     fingerprint: str = ""
     parent: str = ""
     run_id: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """Whose the runs are that this token begins: the server's owner, or one stored token."""
+        return "owner" if self.parent.startswith(FIXED) else f"token:{self.parent}"
 
     def require(self, scope: str) -> None:
         """Let the caller pass only with ``scope``.

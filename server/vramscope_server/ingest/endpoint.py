@@ -28,7 +28,6 @@ from vramscope_protocol.messages import (
     Goodbye,
     MapFrame,
     OomBegin,
-    Register,
     SnapshotBegin,
     SnapshotChunk,
 )
@@ -39,6 +38,7 @@ from vramscope_server.ingest.directory import AgentDirectory
 from vramscope_server.ingest.handshake import (
     Authenticate,
     Disconnected,
+    Newcomer,
     receive_message,
     shake_hands,
 )
@@ -85,7 +85,7 @@ class Ingest:
     """Takes in what agents send. An instance is the ASGI endpoint itself.
 
     Args:
-        authenticate: scopes of a token presented from an address.
+        authenticate: who presents a token from an address.
         software: name and version of this server, for the agents' logs.
         snapshots: stores what comes of snapshots.
         ooms: stores what comes of reports of running out of memory.
@@ -213,11 +213,11 @@ class Ingest:
     async def _read(self, scope: Message, receive: Receive, connection: AgentConnection) -> None:
         """Take messages until the agent leaves."""
         try:
-            register = await asyncio.wait_for(
+            newcomer = await asyncio.wait_for(
                 self._shake_hands(scope, receive, connection), self._limits.handshake_s
             )
             stream = await persistence.register(
-                self._store, self._registry, register, self._clock_ns()
+                self._store, self._registry, newcomer.register, self._clock_ns(), newcomer.owner
             )
             connection.open(stream, self._software)
             self._entered(connection)
@@ -236,7 +236,7 @@ class Ingest:
 
     async def _shake_hands(
         self, scope: Message, receive: Receive, connection: AgentConnection
-    ) -> Register:
+    ) -> Newcomer:
         if self._stopping:
             raise ProtocolError(SHUTTING_DOWN, "the server is shutting down")
         if self.connection_count > self._limits.max_connections:

@@ -14,6 +14,7 @@ from vramscope_protocol.errors import VramscopeError
 from vramscope_protocol.messages import OomBegin, SnapshotAck, SnapshotChunk
 from vramscope_server.ingest.message_checks import check_oom, check_snapshot
 from vramscope_server.ooms.reports import OomReports
+from vramscope_server.store.claims import may_deliver
 from vramscope_server.store.runs import StreamRecord
 
 _logger = logging.getLogger("vramscope.ooms")
@@ -33,6 +34,8 @@ class _Partial:
     def __init__(self, begin: OomBegin) -> None:
         self.begin = begin
         self.data = bytearray()
+        self.stream = ""
+        """Uid of the one on which it was begun last: its pieces come on no other."""
 
 
 class OomReceiver:
@@ -51,7 +54,8 @@ class OomReceiver:
         self._reports = reports
         self._registry = registry
         self._max_bytes = max_bytes
-        self._partial: OrderedDict[str, _Partial] = OrderedDict()
+        self._partial: OrderedDict[tuple[str, str], _Partial] = OrderedDict()
+        """By run and id: nobody gets in the way of another run with an id that he has seen."""
 
     async def take(self, stream: StreamRecord, message: OomBegin | SnapshotChunk) -> SnapshotAck:
         """Take what came on a stream; the answer says from where on more is wanted.
@@ -59,13 +63,12 @@ class OomReceiver:
         Raises:
             ProtocolError: the message says what cannot be.
         """
-        del stream  # reports of others, who were killed, come on it too
         if isinstance(message, OomBegin):
-            return await self._begin(message)
+            return await self._begin(stream, message)
         check_snapshot(message)
-        return await self._append(message)
+        return await self._append(stream, message)
 
-    async def _begin(self, begin: OomBegin) -> SnapshotAck:
+    async def _begin(self, stream: StreamRecord, begin: OomBegin) -> SnapshotAck:
         check_oom(begin)
         if begin.wire_bytes > MAX_OOM_BYTES:
             words = f"expected a report of at most {MAX_OOM_BYTES} bytes, got {begin.wire_bytes}"
@@ -73,30 +76,47 @@ class OomReceiver:
         if self._registry.run(begin.run) is None:
             return SnapshotAck(begin.id, refused="this server does not know the run")
         try:
+            if not await self._may_deliver(stream, begin):
+                return SnapshotAck(begin.id, refused="the run that it names is somebody else's")
             if await self._reports.is_known(begin.id):
                 return SnapshotAck(begin.id, begin.wire_bytes)
         except (VramscopeError, SQLAlchemyError) as error:
             return self._refused(begin.id, error)
-        partial = self._partial.get(begin.id)
+        key = (begin.run, begin.id)
+        partial = self._partial.get(key)
         if partial is None or partial.begin.sha256 != begin.sha256:
-            partial = self._partial[begin.id] = _Partial(begin)
-        partial.begin = begin
-        self._partial.move_to_end(begin.id)
+            partial = self._partial[key] = _Partial(begin)
+        partial.begin, partial.stream = begin, stream.uid
+        self._partial.move_to_end(key)
         self._make_room()
         return SnapshotAck(begin.id, len(partial.data))
 
-    async def _append(self, chunk: SnapshotChunk) -> SnapshotAck:
-        partial = self._partial.get(chunk.id)
-        if partial is None:
+    async def _may_deliver(self, stream: StreamRecord, begin: OomBegin) -> bool:
+        """Whether a report may come on this stream: of its own run, or, of one who was killed,
+        of another that can be shown to be in the same hands."""
+        if begin.run == stream.run_id:
+            return True
+        claim = await self._reports.claim_of(begin.run)
+        return claim is not None and may_deliver(claim, begin, stream.owner)
+
+    async def _append(self, stream: StreamRecord, chunk: SnapshotChunk) -> SnapshotAck:
+        begun = (
+            key
+            for key, partial in self._partial.items()
+            if key[1] == chunk.id and partial.stream == stream.uid
+        )
+        key = next(begun, None)
+        if key is None:
             return SnapshotAck(chunk.id, refused="it was not begun, or there is no room for it")
+        partial = self._partial[key]
         wire_bytes = partial.begin.wire_bytes
         if chunk.offset == len(partial.data):
             partial.data += chunk.data
-        self._partial.move_to_end(chunk.id)
+        self._partial.move_to_end(key)
         self._make_room()
         if len(partial.data) < wire_bytes:
             return SnapshotAck(chunk.id, len(partial.data))
-        self._partial.pop(chunk.id, None)
+        self._partial.pop(key, None)
         data = bytes(partial.data)
         if len(data) > wire_bytes or hashlib.sha256(data).hexdigest() != partial.begin.sha256:
             return SnapshotAck(chunk.id, refused="what came is not what was announced")

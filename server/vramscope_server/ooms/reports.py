@@ -19,7 +19,8 @@ from vramscope_server.ooms.judged_report import put_verdict, read_report, whole_
 from vramscope_server.ooms.report_json import read_json
 from vramscope_server.ooms.report_row import number, shown_row, stored_row, text
 from vramscope_server.settings import Limits
-from vramscope_server.store import ooms
+from vramscope_server.store import claims, ooms
+from vramscope_server.store.claims import RunClaim
 from vramscope_server.store.store import Store
 
 _logger = logging.getLogger("vramscope.ooms")
@@ -122,6 +123,10 @@ class OomReports:
         """
         run_id: str = (await self._row(identity))["run"]
         return run_id
+
+    async def claim_of(self, run_id: str) -> RunClaim | None:
+        """Who holds a run; ``None``: there is no such run."""
+        return await self._store.read(lambda c: claims.claim_of(c, run_id))
 
     async def is_known(self, identity: str) -> bool:
         """Whether a report is stored."""

@@ -15,14 +15,21 @@ async def load(store: Store, registry: Registry) -> None:
 
 
 async def register(
-    store: Store, registry: Registry, message: Register, now_ns: int
+    store: Store, registry: Registry, message: Register, now_ns: int, owner: str = ""
 ) -> StreamRecord:
     """Store a stream and tell the registry; ``last_seq`` of the answer is what is committed.
 
+    Args:
+        message: who registers.
+        now_ns: the server's clock.
+        owner: whose token it came with.
+
     Raises:
-        ProtocolError: the stream belongs to another run or rank.
+        ProtocolError: the stream belongs to another run or rank, or they to somebody else; or
+            the rank has a process that is there.
         StoreError: the database did not take it.
     """
-    stream = await store.register(message, now_ns)
+    seat = registry.seat(message.run.id, message.rank.rank)
+    stream = await store.register(message, now_ns, owner, seat)
     registry.registered(message.run, message.rank.started_ns or now_ns, stream)
     return stream

@@ -45,6 +45,7 @@ class RankState:
         known = self.streams.get(stream.uid)
         if known is not None:
             known.info = stream.info
+            known.secret, known.owner = stream.secret, stream.owner
             return
         self.streams[stream.uid] = stream
         self._received_seq[stream.uid] = stream.last_seq

@@ -13,10 +13,15 @@ from vramscope_server.registry.lives import LifeOffset, step_offsets
 from vramscope_server.registry.rank_state import RankState, State
 from vramscope_server.registry.step_pace import RankPace
 from vramscope_server.rows import Rows
+from vramscope_server.store.claims import Seat
 from vramscope_server.store.runs import RunRecord, StreamRecord
 
 MAX_RUNS: Final = 1000
 """Runs kept in memory; beyond it those that were seen longest ago and are not live leave."""
+
+_SILENT_NS: Final = 10 * 10**9
+"""Agents say something every second. One that was not heard for so long is likely dead, with a
+connection that nobody has closed: its launcher may have started the rank again elsewhere."""
 
 _SAME_START_NS: Final = 2 * 10**9
 """Two readings of when a process started differ by ticks, and by what the clock was set since."""
@@ -106,6 +111,17 @@ class Registry:
         run = self._runs.get(run_id)
         state = run.ranks.get(rank) if run else None
         return state.newest.info if state else None
+
+    def seat(self, run_id: str, rank: int) -> Seat | None:
+        """Who sits on a rank: its newest life, connected, heard, and without a goodbye."""
+        run = self._runs.get(run_id)
+        state = run.ranks.get(rank) if run else None
+        if state is None or not state.connected or state.newest.ended_ns is not None:
+            return None
+        if self._clock_ns() - state.last_seen_ns >= _SILENT_NS:
+            return None
+        newest = state.newest
+        return Seat(newest.uid, newest.secret, f"process {newest.info.pid} on {newest.info.host}")
 
     def paces(self, run_id: str) -> dict[int, RankPace]:
         """How far each rank is, of those that have told it."""

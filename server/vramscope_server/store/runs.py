@@ -12,6 +12,7 @@ from vramscope_protocol.errors import BAD_MESSAGE, ProtocolError
 from vramscope_protocol.messages import RankInfo, Register, RunInfo
 from vramscope_server.registry.stream_summary import StreamSummary
 from vramscope_server.store import tables
+from vramscope_server.store.claims import Seat, claim_run, claim_seat, claim_stream
 from vramscope_server.store.upsert import upsert
 
 
@@ -31,6 +32,10 @@ class StreamRecord:
     end_reason: str | None = None
     end_text: str | None = None
     exit_code: int | None = None
+    secret: str = ""
+    """Hash of what its process, and those that it starts, know; empty: nobody asks for it."""
+    owner: str = ""
+    """Whose token it came with last. Not stored with the stream but with its run."""
     epoch: int = 0
     """Which registration this is; see :meth:`StreamStates.admit`. Not stored."""
 
@@ -44,13 +49,27 @@ class RunRecord:
     streams: list[StreamRecord]
 
 
-def register(connection: Connection, message: Register, now_ns: int) -> StreamRecord:
+def register(
+    connection: Connection,
+    message: Register,
+    now_ns: int,
+    owner: str = "",
+    seat: Seat | None = None,
+) -> StreamRecord:
     """Store run, rank and stream if they are new, and return what is known of the stream.
 
+    Args:
+        message: who registers.
+        now_ns: the server's clock.
+        owner: whose token it came with.
+        seat: who sits on the rank now.
+
     Raises:
-        ProtocolError: the stream belongs to another run or rank.
+        ProtocolError: the stream belongs to another run or rank, or they to somebody else.
     """
     _store_run(connection, message, now_ns)
+    claim_run(connection, message, owner)
+    claim_seat(seat, message)
     table = tables.streams
     row = connection.execute(select(table).where(table.c.uid == message.stream)).one_or_none()
     info = msgspec.json.encode(message.rank).decode()
@@ -72,14 +91,18 @@ def register(connection: Connection, message: Register, now_ns: int) -> StreamRe
     elif (row.run_id, row.rank) != (message.run.id, message.rank.rank):
         raise ProtocolError(
             BAD_MESSAGE,
-            f"expected stream {message.stream} to be rank {row.rank} of run {row.run_id}, "
-            f"got rank {message.rank.rank} of run {message.run.id}",
+            # Not whose it is: that may be no business of who asks.
+            f"expected another stream than {message.stream}, which is not one of "
+            f"rank {message.rank.rank} of run {message.run.id}",
         )
     else:
         stream_id = row.id
         connection.execute(update(table).where(table.c.id == stream_id).values(info=info))
+    claim_stream(connection, message)
     _store_rank(connection, message, stream_id)
-    return _stream_record(connection.execute(select(table).where(table.c.id == stream_id)).one())
+    record = _stream_record(connection.execute(select(table).where(table.c.id == stream_id)).one())
+    record.owner = owner
+    return record
 
 
 def _store_run(connection: Connection, message: Register, now_ns: int) -> None:
@@ -93,6 +116,7 @@ def _store_run(connection: Connection, message: Register, now_ns: int) -> None:
         "script": run.script,
         "started_ns": message.rank.started_ns or now_ns,
     }
+    # Before anybody is asked whose it is: so only one of two that come at once is the first.
     upsert(connection, tables.runs, [row], keys=("id",), keep=("started_ns",))
 
 
@@ -177,4 +201,5 @@ def _stream_record(row: Row[tuple[object, ...]]) -> StreamRecord:
         end_reason=row.end_reason,
         end_text=row.end_text,
         exit_code=row.exit_code,
+        secret=row.secret,
     )

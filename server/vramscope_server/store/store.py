@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from vramscope_protocol.messages import BatchKind, Field, Register
 from vramscope_server.store import runs
+from vramscope_server.store.claims import Seat
 from vramscope_server.store.database import Database, StoreError
 from vramscope_server.store.runs import StreamRecord
 from vramscope_server.store.series_reader import Series, SeriesReader
@@ -172,17 +173,25 @@ class Store:
             raise _refused(error) from error
         return result
 
-    async def register(self, message: Register, now_ns: int) -> StreamRecord:
+    async def register(
+        self, message: Register, now_ns: int, owner: str = "", seat: Seat | None = None
+    ) -> StreamRecord:
         """Store run, rank and stream; ``last_seq`` of the answer is what is committed.
 
+        Args:
+            message: who registers.
+            now_ns: the server's clock.
+            owner: whose token it came with.
+            seat: who sits on the rank now.
+
         Raises:
-            ProtocolError: the stream belongs to another run or rank.
+            ProtocolError: the stream belongs to another run or rank, or they to somebody else.
             StoreError: the database did not take it.
         """
         writer = self._writer
 
         def register(connection: Connection) -> StreamRecord:
-            stream = runs.register(connection, message, now_ns)
+            stream = runs.register(connection, message, now_ns, owner, seat)
             if writer is not None:
                 stream.epoch = writer.admit()
             return stream

@@ -32,6 +32,8 @@ runs: Final = Table(
     Column("user", Text, nullable=False),
     Column("script", Text, nullable=False),
     Column("started_ns", BigInteger, nullable=False),
+    Column("owner", Text, nullable=False, default=""),  # whose token began it; empty: not known
+    Column("secret", String(64), nullable=False, default=""),  # hash of what its ranks know
     Index("runs_started", "started_ns"),
 )
 
@@ -60,6 +62,7 @@ streams: Final = Table(
     Column("end_text", Text),
     Column("exit_code", BigInteger),
     Column("summary", Text, nullable=False),  # StreamSummary as JSON
+    Column("secret", String(64), nullable=False, default=""),  # hash of what its process knows
     Index("streams_rank", "run_id", "rank", "id"),
 )
 

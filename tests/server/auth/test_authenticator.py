@@ -52,7 +52,19 @@ def test_without_one_each_server_makes_its_own(store: Store) -> None:
 def test_a_stored_token_has_its_own_scopes(store: Store) -> None:
     secret = make(store, "view", "agent")
     authenticator = Authenticator(store, Limits())
-    assert asyncio.run(authenticator.authenticate_agent(secret, HERE)) == {"view", "agent"}
+    assert asyncio.run(authenticator.verify_token(secret, HERE)).scopes == {"view", "agent"}
+
+
+def test_runs_are_of_one_stored_token_or_of_the_servers_own_whichever_that_is(
+    store: Store,
+) -> None:
+    def owner(authenticator: Authenticator, secret: str) -> str:
+        return asyncio.run(authenticator.verify_token(secret, HERE)).owner
+
+    one, two = make(store, "agent"), make(store, "agent")
+    first, second = Authenticator(store, Limits()), Authenticator(store, Limits(), "given")
+    assert owner(first, one) == owner(second, one) != owner(first, two)
+    assert owner(first, first.fixed_token) == owner(second, "given") == "owner"
 
 
 def test_expired_and_revoked_tokens_are_told_apart(store: Store) -> None:

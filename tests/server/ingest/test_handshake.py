@@ -39,7 +39,7 @@ def test_hello_token_register() -> None:
     register = shake(
         session, encode(Hello(1)), unknown, encode(Auth(TOKEN)), encode(registration())
     )
-    assert register == registration()
+    assert register == (registration(), f"token:{TOKEN}")
     assert session.state is State.REGISTER  # open is for who stores it to say
 
 

@@ -7,6 +7,7 @@ from tests.support.streams import made_columns, made_rows
 from vramscope_protocol.account import AgentAccount, ProcessMemory
 from vramscope_protocol.messages import AgentStatus, Goodbye, Lost, RunInfo
 from vramscope_server.registry.registry import Registry
+from vramscope_server.store.claims import Seat
 from vramscope_server.store.runs import RunRecord, StreamRecord
 
 SECOND_NS = 10**9
@@ -54,6 +55,23 @@ def test_live_ended_lost(bench: Bench) -> None:
     assert run is not None
     assert (run["state"], run["ended_ns"]) == ("ended", 99)
     assert run["ranks"][1]["end_text"] == "boom"
+
+
+def test_who_sits_on_a_rank_is_connected_heard_and_has_not_gone(bench: Bench) -> None:
+    record = stream_record("a", 1, rank=1)
+    record.secret = "hash"
+    bench.registry.registered(RUN, 5, record)
+    assert bench.registry.seat("run-a", 1) is None
+    bench.registry.connected("a")
+    seat = Seat("a", "hash", "process 4321 on host-b")
+    assert bench.registry.seat("run-a", 1) == seat
+    assert bench.registry.seat("run-a", 0) is bench.registry.seat("run-b", 1) is None
+    bench.now_ns += 10 * SECOND_NS  # its node is gone, and nobody has closed the connection
+    assert bench.registry.seat("run-a", 1) is None
+    bench.registry.take_message("a", 1)
+    assert bench.registry.seat("run-a", 1) == seat
+    bench.registry.take_goodbye("a", Goodbye(2, 7, "detach"))
+    assert bench.registry.seat("run-a", 1) is None
 
 
 def test_a_process_of_this_host_that_is_gone_is_lost_at_once(bench: Bench) -> None:
