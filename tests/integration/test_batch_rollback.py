@@ -1,0 +1,16 @@
+"""On an emulated device: a batch size that does not fit is taken back, and training goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.rollback import check_rollback
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+
+def test_a_batch_that_does_not_fit_is_rolled_back(tmp_path: Path) -> None:
+    check_rollback(tmp_path, "cpu", cap_mib=64, sample_kib=256)
