@@ -37,16 +37,19 @@ class Trial:
     launcher: Sequence[str] = ()
     job: Sequence[str] = ()
 
-    def advised(self, api: Api, plan: str, record_after: int | None = None) -> dict[str, Any]:
+    def advised(
+        self, api: Api, plan: str, record_after: int | None = None, pause_s: float = 0.0
+    ) -> dict[str, Any]:
         """Train under the agent, and ask the server in the end.
 
         Args:
             api: the server.
             plan: the sizes, see the job.
             record_after: begin to record some steps when so many are over; None records nothing.
+            pause_s: after each step, so that they are not all over before anybody can ask.
         """
         run = f"{self.model}-{uuid.uuid4().hex[:8]}"
-        arguments = [self.model, plan, *self.job]
+        arguments = [self.model, plan, *self.job, f"--pause-s={pause_s}"]
         command = watched_command(
             JOB, *arguments, url=api.url, token=api.token, run=run, options=self.launcher
         )

@@ -1,9 +1,11 @@
 """Trains one of the models of batch_models.py with batch sizes of the caller's choice.
 
     batch_training.py MODEL SIZExSTEPS[,SIZExSTEPS ...] [--device=cuda] [--scale=1] [--cap-mib=0]
+                      [--pause-s=0]
     batch_training.py MODEL search:STEPS:START ...
 
 Ends with a line of JSON. Running out of memory is no failure of the job: it says at which size.
+--pause-s waits after each step, where those are over before anybody can follow.
 With "search" it looks, from START on, for the largest size with which so many steps of a new
 training fit.
 """
@@ -14,6 +16,7 @@ import argparse
 import gc
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--scale", type=int, default=1)
     parser.add_argument("--cap-mib", type=float, default=0)
+    parser.add_argument("--pause-s", type=float, default=0)
     asked = parser.parse_args()
     torch.set_num_threads(1)
     if asked.cap_mib:
@@ -43,11 +47,11 @@ def main() -> None:
         steps, begin = (int(each) for each in asked.plan.split(":")[1:])
         found: object = {"largest": largest(asked.model, asked.device, asked.scale, steps, begin)}
     else:
-        found = train(make(asked.model, asked.device, asked.scale), asked.plan)
+        found = train(make(asked.model, asked.device, asked.scale), asked.plan, asked.pause_s)
     print(json.dumps(found), flush=True)
 
 
-def train(training: Training, plan: str) -> dict[str, int | None]:
+def train(training: Training, plan: str, pause_s: float = 0.0) -> dict[str, int | None]:
     """Go through the sizes; which one ran out of memory, if any did."""
     done = 0
     for part in plan.split(","):
@@ -57,6 +61,7 @@ def train(training: Training, plan: str) -> dict[str, int | None]:
                 vramscope.log(batch_size=size)
                 training.step(size)
                 done += 1
+                time.sleep(pause_s)
         except torch.OutOfMemoryError:
             return {"steps": done, "failed_at": size}
     return {"steps": done, "failed_at": None}
