@@ -1,8 +1,12 @@
-"""The policies of a server: made, changed, switched and deleted by people, each time audited."""
+"""The policies of a database: made, changed, switched and deleted by people, each time audited.
+
+Several servers may share the database: what is changed at one is taken up by the others.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Callable
@@ -10,14 +14,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
-from vramscope_protocol.errors import CONFLICT, NOT_FOUND, VramscopeError
+from vramscope_protocol.errors import CONFLICT, INTERNAL, NOT_FOUND, VramscopeError
 from vramscope_server.commands.request import Origin
 from vramscope_server.policies.checks import check_definition
 from vramscope_server.policies.definition import Definition, read_definition
 from vramscope_server.policies.record import PolicyRecord
 from vramscope_server.store import audit, policies
 from vramscope_server.store.store import Store
+
+_logger = logging.getLogger("vramscope.policies")
 
 MOST_POLICIES: Final = 64
 SERVER: Final = "vramscope"
@@ -42,14 +49,27 @@ class PolicyBook:
         self._records: dict[str, PolicyRecord] = {}
         self._changing = asyncio.Lock()
         """One change at a time: what is stored last is what holds here, too."""
+        self._mark: policies.Mark | None = None
+        """Of what the store had when it was looked at last; none: it was changed from here."""
         self.version = 0
         """Another number whenever a policy was made, changed, switched or deleted."""
 
     async def start(self) -> None:
-        """Load what the store has."""
-        records = await self._store.read(policies.list_policies)
-        self._records = {record.id: record for record in records}
-        self.version += 1
+        """Load what the store has.
+
+        Raises:
+            VramscopeError: ``internal``: the store cannot be read.
+        """
+        await self.refresh()
+
+    async def refresh(self) -> None:
+        """Take up what another server has changed; a policy that is as it was stays the same one.
+
+        Raises:
+            VramscopeError: ``internal``: the store cannot be read now.
+        """
+        async with self._changing:
+            await self._take_up()
 
     def all(self) -> list[PolicyRecord]:
         """Every policy, oldest first."""
@@ -77,6 +97,7 @@ class PolicyBook:
             VramscopeError: ``bad_request``, ``conflict``, or ``internal`` if it was not stored.
         """
         async with self._changing:
+            await self._take_up()
             definition, is_on = self._read(body, None)
             if len(self._records) >= MOST_POLICIES:
                 raise VramscopeError(
@@ -98,6 +119,7 @@ class PolicyBook:
             VramscopeError: as :meth:`create`, or ``not_found``.
         """
         async with self._changing:
+            await self._take_up()
             record = self.get(policy_id)
             definition, is_on = self._read(body, policy_id)
             return await self._become(record, definition, author, "policy_change", is_on=is_on)
@@ -110,6 +132,7 @@ class PolicyBook:
         """
         name = "policy_on" if is_on else "policy_off"
         async with self._changing:
+            await self._take_up()
             record = self.get(policy_id)
             return await self._become(record, record.definition, author, name, is_on=is_on)
 
@@ -120,6 +143,7 @@ class PolicyBook:
             VramscopeError: ``not_found``, or ``internal`` if it was not stored.
         """
         async with self._changing:
+            await self._take_up()
             record = self.get(policy_id)
             row = self._audit_row(record, author, "policy_delete", "done")
 
@@ -128,6 +152,7 @@ class PolicyBook:
                 audit.record(connection, row)
 
             await self._store.write(delete)
+            self._mark = None
             del self._records[policy_id]
             self.version += 1
 
@@ -146,6 +171,33 @@ class PolicyBook:
         if self._records.get(record.id) is record:
             counts = (record.id, record.fired, record.failures)
             await self._store.write(lambda c: policies.set_counts(c, *counts))
+
+    async def _take_up(self) -> None:
+        """Look at the store; a change is being made, or none may be made meanwhile."""
+        try:
+            mark = await self._store.read(policies.mark)
+            if mark == self._mark:
+                return
+            stored = await self._store.read(policies.list_policies)
+        except SQLAlchemyError as error:
+            _logger.error("policies cannot be read: %s", error)
+            raise VramscopeError(INTERNAL, "the database cannot be read now") from None
+        self._mark = mark
+        records = {record.id: self._known_or(record) for record in stored}
+        if list(records.values()) != list(self._records.values()) or self.version == 0:
+            self.version += 1
+        self._records = records
+
+    def _known_or(self, stored: PolicyRecord) -> PolicyRecord:
+        """The record that is watched already, if nobody has changed it since."""
+        known = self._records.get(stored.id)
+        if known is None or not known.is_same_as(stored):
+            return stored
+        # It may have acted at another server: how often it may is for all of them together.
+        known.fired = max(known.fired, stored.fired)
+        for run_id, fired_ns in stored.last_fired_ns.items():
+            known.last_fired_ns[run_id] = max(fired_ns, known.last_fired_ns.get(run_id, 0))
+        return known
 
     def _read(self, body: object, policy_id: str | None) -> tuple[Definition, bool]:
         definition, is_on = read_definition(body)
@@ -191,6 +243,7 @@ class PolicyBook:
             audit.record(connection, row)
 
         await self._store.write(write)
+        self._mark = None
 
     def _audit_row(
         self, record: PolicyRecord, author: Author, name: str, result: str

@@ -242,6 +242,7 @@ class PolicyEngine:
         while True:
             await asyncio.sleep(self._interval_s)
             try:
+                await self._book.refresh()  # another server may have changed one
                 await self.decide()
             except VramscopeError as error:
                 _logger.error("policies could not be written down: %s", error.message)

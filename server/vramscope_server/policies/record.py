@@ -31,6 +31,13 @@ class PolicyRecord:
     last_fired_ns: dict[str, int] = field(default_factory=dict[str, int])
     """By run."""
 
+    def is_same_as(self, other: PolicyRecord) -> bool:
+        """Whether both are one policy that nobody has changed or switched between them."""
+        mine = (self.id, self.definition, self.is_on, self.off_reason, self.changed_ns)
+        return mine == (
+            other.id, other.definition, other.is_on, other.off_reason, other.changed_ns
+        )  # fmt: skip
+
     def as_dict(self, watching: list[dict[str, Any]]) -> dict[str, Any]:
         """As the API has it."""
         return {

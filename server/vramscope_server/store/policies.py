@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, case, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
 from vramscope_protocol.errors import VramscopeError
@@ -32,6 +32,28 @@ class WaitingFiring:
 
     firing: Firing
     command_state: str | None
+
+
+class Mark(NamedTuple):
+    """What of all policies is another one whenever any server has changed one, or let it act."""
+
+    count: int
+    changed_ns: int
+    on: int
+    fired: int
+
+
+def mark(connection: Connection) -> Mark:
+    """How things are with all policies; asked once a second."""
+    is_on = func.sum(case((_policies.c.is_on, 1), else_=0))
+    columns = (
+        func.count(),
+        func.max(_policies.c.changed_ns),
+        is_on,
+        func.sum(_policies.c.fired),
+    )
+    row = connection.execute(select(*columns).select_from(_policies)).one()
+    return Mark(*(int(value or 0) for value in row))
 
 
 def put(connection: Connection, record: PolicyRecord) -> None:

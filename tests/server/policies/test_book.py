@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
-from tests.support.made_policies import policy_body
+from tests.support.made_policies import firing, policy_body
 from tests.support.streams import open_store
 from vramscope_protocol.errors import VramscopeError
 from vramscope_server.policies import book as book_module
 from vramscope_server.policies.book import Author, PolicyBook
-from vramscope_server.store import audit
+from vramscope_server.store import audit, policies
 from vramscope_server.store.store import Store
 
 ME = Author("me", "browser", "10.0.0.1")
@@ -163,3 +164,82 @@ def test_what_is_not_stored_does_not_hold(tmp_path: Path) -> None:
         assert not record.is_on
 
     with_book(tmp_path, act)
+
+
+def with_two_books(folder: Path, act: Callable[[PolicyBook, PolicyBook], Awaitable[Any]]) -> Any:
+    """What ``act`` does with the books of two servers that share a database."""
+    stores = open_store(folder), open_store(folder)
+
+    async def run() -> Any:
+        books = [PolicyBook(store) for store in stores]
+        for book in books:
+            await book.start()
+        return await act(*books)
+
+    try:
+        return asyncio.run(run())
+    finally:
+        for store in stores:
+            store.close()
+
+
+def test_what_another_server_has_changed_is_taken_up(tmp_path: Path) -> None:
+    async def change(here: PolicyBook, there: PolicyBook) -> None:
+        made = await here.create(policy_body(is_on=True), ME)
+        kept = await here.create(policy_body(name="kept", is_on=True), ME)
+        await there.refresh()
+        assert there.all() == [made, kept]
+        seen, version = there.find(kept.id), there.version
+        await here.switch(made.id, False, ME)
+        await there.refresh()
+        assert [record.is_on for record in there.all()] == [False, True]
+        # What nobody has changed goes on: it is watched since when it was met.
+        assert there.find(kept.id) is seen
+        assert there.version > version
+        await here.delete(made.id, ME)
+        await there.refresh()
+        assert there.all() == [kept]
+
+    with_two_books(tmp_path, change)
+
+
+def test_nothing_is_new_where_nothing_was_changed(tmp_path: Path) -> None:
+    async def look(here: PolicyBook, there: PolicyBook) -> None:
+        await here.create(policy_body(), ME)
+        version = here.version
+        await here.refresh()
+        assert here.version == version
+
+    with_two_books(tmp_path, look)
+
+
+def test_a_change_goes_out_from_what_the_other_server_has_made_of_it(tmp_path: Path) -> None:
+    async def change(here: PolicyBook, there: PolicyBook) -> None:
+        made = await here.create(policy_body(), ME)
+        with pytest.raises(VramscopeError, match="there is a policy named"):
+            await there.create(policy_body(), ME)
+        await there.switch(made.id, True, ME)
+        await there.delete(made.id, ME)
+        with pytest.raises(VramscopeError, match="no policy"):
+            await here.switch(made.id, True, ME)
+
+    with_two_books(tmp_path, change)
+
+
+def test_it_acts_not_more_often_because_there_are_two_servers(tmp_path: Path) -> None:
+    async def act(here: PolicyBook, there: PolicyBook) -> None:
+        made = await here.create(policy_body(is_on=True), ME)
+        await there.refresh()
+        watched = there.get(made.id)
+        made.fired = 1
+
+        def write(connection: Connection) -> None:
+            policies.add_firing(connection, firing(number=99, policy_id=made.id))
+            policies.set_counts(connection, made.id, 1, 0)
+
+        await here._store.write(write)
+        await there.refresh()
+        assert there.get(made.id) is watched
+        assert (watched.fired, watched.last_fired_ns) == (1, {"r1": 99})
+
+    with_two_books(tmp_path, act)
