@@ -1,6 +1,6 @@
 """Whatever breaks between a command's preparation and its decision, all ranks end on one side.
 
-One job of four ranks goes through all of it, and trains on. The server is made up, so that each
+One job of three ranks goes through all of it, and trains on. The server is made up, so that each
 thing breaks at the moment that matters. What was done, the job tells by itself.
 """
 
@@ -25,11 +25,11 @@ pytest.importorskip("torch")
 
 JOB = REPOSITORY / "tests/support/jobs/coordinated.py"
 NAME = "empty_cache+gc_collect"
-RANKS = 4
+RANKS = 3
 
 
 class Job:
-    """Four ranks that train, and the server that they are connected to."""
+    """Three ranks that train, and the server that they are connected to."""
 
     def __init__(self, server: RankServer, folder: Path) -> None:
         self.server = server
@@ -38,7 +38,7 @@ class Job:
         self.identity = ""
         self.at_step = 0
 
-    def prepare(self, lead: int = 60, hold_s: float = 20.0) -> None:
+    def prepare(self, lead: int = 30, hold_s: float = 20.0) -> None:
         """Have all ranks prepare a new command for a step that is still to come."""
         self.begin()
         while True:
@@ -124,7 +124,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     with RankServer(RANKS) as server:
         api = Api(server.url, server.token)
         script = [str(JOB), str(folder)]
-        with torchrun(api, "four", 0, ["--emulate"], script, ranks=RANKS, restarts=1):
+        with torchrun(api, "three", 0, ["--emulate"], script, ranks=RANKS, restarts=1):
             server.wait_for_ranks()
             job = Job(server, folder)
             job.goes_on()
@@ -159,22 +159,22 @@ def test_a_decision_that_comes_late_finds_training_standing_still(job: Job) -> N
 def test_a_rank_that_is_cut_off_does_what_the_others_do(job: Job) -> None:
     job.prepare()
     with job.server.without(2):
-        job.decide(0, 1, 3)
-        job.server.wait_for_state(job.identity, "done", [0, 1, 3])
+        job.decide(0, 1)
+        job.server.wait_for_state(job.identity, "done", [0, 1])
     job.all_have_done_it()
 
 
 def test_a_rank_that_is_cut_off_drops_what_the_others_drop(job: Job) -> None:
     job.prepare()
     with job.server.without(2):
-        job.decide(0, 1, 3, run=False, reason="Rank 2 is lost.")
-        job.server.wait_for_state(job.identity, "refused", [0, 1, 3])
+        job.decide(0, 1, run=False, reason="Rank 2 is lost.")
+        job.server.wait_for_state(job.identity, "refused", [0, 1])
     job.none_has_done_it("refused")
 
 
 def test_one_rank_that_has_heard_it_is_enough(job: Job) -> None:
-    job.prepare(lead=30)
-    job.decide(3)
+    job.prepare(lead=15)
+    job.decide(2)
     job.server.stop()
     time.sleep(1.0)  # long enough for all to get to the step without a server
     job.server.start()
@@ -183,7 +183,7 @@ def test_one_rank_that_has_heard_it_is_enough(job: Job) -> None:
 
 
 def test_a_server_that_is_gone_before_it_has_decided_has_dropped_it(job: Job) -> None:
-    job.prepare(lead=30, hold_s=1.0)
+    job.prepare(lead=15, hold_s=1.0)
     job.server.stop()
     job.server.start()
     job.server.wait_for_ranks()
@@ -206,7 +206,7 @@ def test_a_rank_that_is_slow_is_waited_for(job: Job) -> None:
 
 
 def test_a_rank_that_is_slower_than_the_others_wait_finds_it_dropped(job: Job) -> None:
-    job.prepare(lead=30, hold_s=0.5)
+    job.prepare(lead=15, hold_s=0.5)
     os.kill(job.server.pid(1), signal.SIGSTOP)
     try:
         job.decide(1)
@@ -223,20 +223,20 @@ def test_a_rank_that_is_slower_than_the_others_wait_finds_it_dropped(job: Job) -
 
 def test_where_the_step_is_over_on_some_it_is_done_at_a_later_one_by_all(job: Job) -> None:
     job.begin()
-    job.ask(job.server.step() + 60, [0, 1])
+    job.ask(job.server.step() + 30, [0, 1])
     # They stand still, and so the others come no farther than into the next step.
     wait_until(lambda: set(job.steps()) == {job.at_step}, "all to be there")
-    job.ask(job.at_step, [2, 3])
-    assert [job.answer(rank) for rank in range(RANKS)] == [*["prepared"] * 2, *["refused"] * 2]
+    job.ask(job.at_step, [2])
+    assert [job.answer(rank) for rank in range(RANKS)] == ["prepared", "prepared", "refused"]
     job.decide(run=False, reason="again")
-    job.ask_all(job.at_step + 100)
+    job.ask_all(job.at_step + 50)
     assert [job.answer(rank) for rank in range(RANKS)] == ["prepared"] * RANKS
     job.decide()
     job.all_have_done_it()
 
 
 def test_a_rank_that_is_killed_takes_it_down_with_it_and_training_begins_anew(job: Job) -> None:
-    job.prepare(lead=30)
+    job.prepare(lead=15)
     dead = job.server.pid(1)
     os.kill(dead, signal.SIGKILL)
     job.server.wait_for(lambda _: job.server.pid(1) != dead, 90)

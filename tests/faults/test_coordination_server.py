@@ -20,13 +20,13 @@ pytest.importorskip("torch")
 
 JOB = REPOSITORY / "tests/support/jobs/coordinated.py"
 NAME = "empty_cache+gc_collect"
-RUN = "four"
-RANKS = 4
-OTHERS = [0, 1, 2]
+RUN = "three"
+RANKS = 3
+OTHERS = [0, 1]
 
 
 class Job:
-    """Four ranks that train, and a real server."""
+    """Three ranks that train, and a real server."""
 
     def __init__(self, server: ServerProcess, folder: Path) -> None:
         self.server = server
@@ -65,7 +65,7 @@ class Job:
         try:
             posted = self.api.post(f"/api/v1/runs/{RUN}/commands", {"name": NAME})
             path = f"/api/v1/runs/{RUN}/commands/{posted['id']}"
-            wait_until(lambda: self.states(path, OTHERS), _are_prepared, "three ranks to be ready")
+            wait_until(lambda: self.states(path, OTHERS), _are_prepared, "the others to be ready")
             yield path
         finally:
             with contextlib.suppress(ProcessLookupError):
@@ -122,7 +122,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
 
 
 def test_killed_before_it_has_decided_the_server_drops_it_when_it_is_back(job: Job) -> None:
-    with job.prepared_but_for(3) as path:
+    with job.prepared_but_for(2) as path:
         job.server.kill()
     job.server.start()
     command = job.end(path)
@@ -133,8 +133,8 @@ def test_killed_before_it_has_decided_the_server_drops_it_when_it_is_back(job: J
 
 
 def test_a_rank_that_is_killed_before_it_is_ready_takes_the_command_with_it(job: Job) -> None:
-    with job.prepared_but_for(3) as path:
-        os.kill(job.pid(3), signal.SIGKILL)
+    with job.prepared_but_for(2) as path:
+        os.kill(job.pid(2), signal.SIGKILL)
     command = job.end(path)
     assert "done" not in {receipt["state"] for receipt in command["receipts"].values()}
     job.goes_on()

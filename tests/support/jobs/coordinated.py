@@ -1,9 +1,10 @@
 """Data-parallel training on the CPU that tells by itself at which steps something was done to it.
 
-coordinated.py FOLDER [--steps N] [--ask]
+coordinated.py FOLDER [--steps N] [--pause-s S] [--ask]
 Each rank writes into the folder: acted-RANK, a line with the step whenever all of Python's garbage
 is collected, which it never does by itself; losses-RANK, at the end, every loss to the last bit;
-end-RANK, how the loop ended and after how many steps. --ask: the loop asks vramscope.should_stop().
+end-RANK, how the loop ended and after how many steps. --pause-s: what each step waits, so that some
+ranks leave a small machine its processors. --ask: the loop asks vramscope.should_stop().
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Training:
         gc.disable()
         gc.callbacks.append(self._collected)
 
-    def run(self, steps: int, *, asks: bool) -> str:
+    def run(self, steps: int, pause_s: float, *, asks: bool) -> str:
         """Train for some steps, 0 for ever; how it ended."""
         while not steps or self.step < steps:
             self.step += 1
@@ -45,7 +46,7 @@ class Training:
             self.losses.append(float(loss.detach()).hex())
             if asks and vramscope.should_stop():
                 return "asked"
-            time.sleep(0.004)
+            time.sleep(pause_s)
         return "through"
 
     def write(self, name: str, text: str) -> None:
@@ -65,6 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--steps", type=int, default=0)
+    parser.add_argument("--pause-s", type=float, default=0.02)
     parser.add_argument("--ask", action="store_true")
     options: Any = parser.parse_args()
     torch.set_num_threads(1)
@@ -72,7 +74,7 @@ def main() -> None:
     training = Training(options.folder)
     how = "failed"
     try:
-        how = training.run(options.steps, asks=options.ask)
+        how = training.run(options.steps, options.pause_s, asks=options.ask)
     except KeyboardInterrupt as error:
         how = type(error).__name__
     finally:

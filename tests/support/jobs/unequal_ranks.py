@@ -1,6 +1,6 @@
-"""Data-parallel training on the CPU, in which ranks do not use as much memory as each other.
+"""Data-parallel training on the CPU, in which ranks stop using as much memory as each other.
 
-unequal_ranks.py alike|unequal: with the latter rank 1 needs much more once, after a few steps, than
+unequal_ranks.py FILE: once the file is there, rank 1 needs much more once, after a few steps, than
 it does in training, rank 2 gets twelve times the batch of the others, and rank 3 may have little
 and asks for a little more in every step, which nothing in its cache fits.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -55,13 +56,25 @@ class Model(nn.Module):  # type: ignore[misc]  # torch is untyped here
         return Kept.apply(self.layer(x)).square().mean()
 
 
-def main(how: str) -> None:
+def train(model: nn.Module, optimizer: Any, batch: torch.Tensor) -> None:
+    """One step."""
+    optimizer.zero_grad()
+    model(batch).backward()
+    optimizer.step()
+    time.sleep(0.05)
+
+
+def main(file: Path) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    rank = dist.get_rank() if how == "unequal" else None
+    rank = dist.get_rank()
     model = DistributedDataParallel(Model())
     optimizer = torch.optim.Adam(model.parameters())
-    batch = torch.randn(ROWS * (LARGER if rank == LARGE_BATCH_RANK else 1), WIDTH)
+    batch = torch.randn(ROWS, WIDTH)
+    while not file.exists():
+        train(model, optimizer, batch)
+    if rank == LARGE_BATCH_RANK:
+        batch = torch.randn(ROWS * LARGER, WIDTH)
     if rank == FLUSHING_RANK:
         torch.cuda.set_per_process_memory_fraction(SHARE_OF_DEVICE)
     for step in itertools.count():  # until the launcher is told to end
@@ -72,11 +85,8 @@ def main(how: str) -> None:
             if at == 0:
                 torch.cuda.empty_cache()
             torch.empty(SIZES_BYTES[at], dtype=torch.uint8)
-        optimizer.zero_grad()
-        model(batch).backward()
-        optimizer.step()
-        time.sleep(0.05)
+        train(model, optimizer, batch)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]))
