@@ -36,13 +36,19 @@ class StepPace:
         self._received_ns = 0
 
     def take(self, step: int, time_ns: int, received_ns: int) -> None:
-        """A row says how many steps were finished at a time of the rank's own clock."""
-        self._received_ns = received_ns
+        """A row says how many steps were finished at a time of the rank's own clock.
+
+        Rows of steps and of samples come by turns, each lot with a last row of its own: one may
+        be of before the newest that is known, and tells nothing new then.
+        """
         last = self._advances[-1] if self._advances else None
+        if last is not None and step <= last[0] and time_ns <= last[1]:
+            return
+        self._received_ns = received_ns
+        if last is not None and step == last[0]:
+            return
         if last is not None and (step < last[0] or time_ns < last[1]):
             self._advances.clear()  # counted anew, or the clock was set back
-        elif last is not None and step == last[0]:
-            return
         self._advances.append((step, time_ns))
 
     def pace(self, now_ns: int) -> RankPace | None:

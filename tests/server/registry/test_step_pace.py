@@ -34,6 +34,24 @@ def test_only_the_last_advances_count_and_rows_of_the_same_step_do_not() -> None
     assert known.rate_hz == pytest.approx(0.5)
 
 
+def test_rows_of_steps_and_of_samples_come_by_turns() -> None:
+    pace = StepPace()
+    for number in range(20):
+        # The last sample of a lot is of before its last step, and of the same or the one before.
+        received_ns = number * S + S // 2
+        pace.take(10 * number, number * S, received_ns)
+        pace.take(10 * number - number % 2, number * S - S // 20, received_ns + S // 10)
+    assert pace.pace(20 * S) == RankPace(190, 10.0, 0.5)
+
+
+def test_a_rank_that_tells_the_same_step_again_stands_still() -> None:
+    pace = StepPace()
+    pace.take(10, 1 * S, 1 * S)
+    pace.take(20, 2 * S, 2 * S)
+    pace.take(20, 5 * S, 5 * S)
+    assert pace.pace(5 * S) == RankPace(20, 10.0, 0.0)
+
+
 def test_a_rank_that_counts_anew_or_whose_clock_goes_back_is_learnt_anew() -> None:
     for step, time_ns in ((3, 20 * S), (13, 4 * S)):
         pace = StepPace()
