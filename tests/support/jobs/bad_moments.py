@@ -170,6 +170,7 @@ def main() -> None:
     parser.add_argument("device", choices=["cuda", "cpu"])
     torch.set_num_threads(1)
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # else its sums are not the same each time
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else a process for each processor
     torch.use_deterministic_algorithms(True)
     Job(parser.parse_args()).run()
 
