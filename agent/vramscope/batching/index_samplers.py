@@ -108,7 +108,9 @@ class IndexSamplers:
             VramscopeError: ``conflict``, nobody knows how far the iterator is.
         """
         if not isinstance(source, GeneratorType) or source.gi_frame is None:
-            return None  # ours already, or at its end
+            return None  # at its end
+        if source.gi_code.co_filename == __file__:
+            return None  # ours already: it reads its size anew
         inner = _inner_generator(source)
         if inner is not None and inspect.getgeneratorstate(inner) == inspect.GEN_CREATED:
             return None  # not begun: it has yet to read its size

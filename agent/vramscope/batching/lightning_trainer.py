@@ -17,6 +17,7 @@ _MODULES: Final = (
     "lightning.pytorch.loops.training_epoch_loop",
     "pytorch_lightning.loops.training_epoch_loop",
 )
+_EXPECTS: Final = "_vramscope_expects"
 
 
 class LightningTrainer:
@@ -90,6 +91,9 @@ class LightningTrainer:
         loop.epoch_loop.batch_progress.is_last_batch = fetcher.done
 
     def _expect_later(self, batches: Batches) -> None:
+        trainer = self._trainer
+        # What an earlier change of the same epoch expected of the next one is over.
+        trainer.callbacks = [each for each in trainer.callbacks if not hasattr(each, _EXPECTS)]
         later = batches.later
         if later is None or later == batches.running:
             return
@@ -105,7 +109,9 @@ class LightningTrainer:
                     if loop.max_batches == batches.running:
                         count(wanted)
 
-        self._trainer.callbacks = [*self._trainer.callbacks, NextEpoch()]
+        expecting = NextEpoch()
+        setattr(expecting, _EXPECTS, wanted)
+        trainer.callbacks = [*trainer.callbacks, expecting]
 
     def _count(self, count: int) -> None:
         trainer = self._trainer

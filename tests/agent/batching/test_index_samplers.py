@@ -63,6 +63,26 @@ def test_a_batch_sampler_goes_on_with_the_next_index(
         assert {len(batch) for batch in rest[:-1]} <= {size}
 
 
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_an_epoch_may_be_changed_a_second_time(drop_last: bool) -> None:
+    sampler = plain(26, 4, drop_last=drop_last)
+    samplers = IndexSamplers(sampler)
+    source: Iterator[list[int]] = iter(sampler)
+    batches = [next(source)]
+    for size in (2, 6):
+        source = samplers.continuation(source) or source
+        samplers.set(size)
+        batches.append(next(source))
+    assert [len(batch) for batch in [*batches, *source]] == [
+        4,
+        2,
+        6,
+        6,
+        6,
+        *([] if drop_last else [2]),
+    ]
+
+
 @needs_accelerate
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("drop_last", [False, True])

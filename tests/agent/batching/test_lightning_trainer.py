@@ -78,6 +78,13 @@ def test_a_second_change_is_not_undone_by_the_first_ones_next_epoch() -> None:
     for callback in list(trainer.callbacks):
         callback.on_train_epoch_start(trainer, None)
     assert trainer.fit_loop.max_batches == 12
+    # Also where the epoch of both has as many batches, or as many as the next one.
+    for running, later in ((20, 12), (20, 20)):
+        accumulation.set(CHANGE)
+        accumulation.set(Change(8, 1, Batches(8, running, later)))
+        for callback in list(trainer.callbacks):
+            callback.on_train_epoch_start(trainer, None)
+        assert (trainer.fit_loop.max_batches, trainer.callbacks) == (later, [])
 
 
 @pytest.mark.parametrize(
