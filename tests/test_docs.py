@@ -19,7 +19,7 @@ PATH = re.compile(rf"(?<![\w/.])((?:{TOP_LEVEL})/[\w./-]+)")
 LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([\w-]+))?\)")
 
 NAMED_DEFAULTS = (
-    *("rate_hz", "cost_budget", "peaks", "parts_budget", "allow", "outbox_bytes", "spool_bytes"),
+    *("rate_hz", "cost_budget", "peaks", "parts_budget", "outbox_bytes", "spool_bytes"),
     *("emulate", "capacity", "exit_timeout_s", "local_server"),
 )
 

@@ -31,7 +31,7 @@ from vramscope.outbox.current_outbox import CurrentOutbox
 from vramscope.outbox.losses import SNAPSHOT_LOST
 from vramscope.outbox.spool import remove_stale_spools
 from vramscope.phases.stretches import Source
-from vramscope.registration import OBSERVES, Facts, registration
+from vramscope.registration import Facts, registration
 from vramscope.sampling.clock import Clock
 from vramscope.transport.snapshot_lane import Shipment, SnapshotLane
 from vramscope.transport.transport import Target
@@ -44,6 +44,7 @@ from vramscope_protocol.messages import (
     Goodbye,
     OomBegin,
     Register,
+    Welcome,
 )
 
 # Of what is left of it then: for snapshots that are on their way.
@@ -310,10 +311,14 @@ class Agent:
             not self._is_late and self.observer.counts_alike,
             self.observer.commands(),
             DECLARED.forms(),
+            self.observer.allowance.allow,
         )
 
-    def _submit(self, message: Command | Decision) -> None:
-        self.observer.submit(message)
+    def _submit(self, message: Command | Decision | Welcome) -> None:
+        if isinstance(message, Welcome):
+            self.observer.allowance.take(message)
+        else:
+            self.observer.submit(message)
 
     def _register(self, delivery: Delivery) -> Register:
         with self._state_lock:
@@ -346,8 +351,8 @@ class Agent:
             return
         if self._identities.has_parent:
             return  # which has said it
-        if self.config.observes_by_default:
-            self.notices.say("allow", OBSERVES)
+        if why := self.observer.allowance.why:
+            self.notices.say("allow", why)
         if is_stderr_saved():
             # No token: what a cell writes is saved in the notebook, and notebooks are passed on.
             # Who has loaded the extension sees the page itself.

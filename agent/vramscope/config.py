@@ -48,6 +48,8 @@ class Config(Struct, frozen=True):
     allow: Allow = "control"
     observes_by_default: bool = False
     """Whether ``allow`` is "observe" only because the server is on another machine."""
+    is_allow_given: bool = False
+    """Whether somebody has said what is allowed: then it holds wherever the server is."""
     allow_commands: frozenset[str] | None = None
     """Names of the commands that may run; ``None`` is all that ``allow`` permits."""
     outbox_bytes: int = 16 << 20
@@ -102,6 +104,7 @@ def load_config(environ: Mapping[str, str] | None = None, **arguments: Any) -> C
     allowed = values.pop("allow_raw", None)
     if allowed is not None:
         values["allow"], values["allow_commands"] = allowed
+        values["is_allow_given"] = True
     elif (address := values.get("address")) is not None and not address.is_loopback:
         # Whoever may act there is not known here: who starts the job has to want it.
         values["allow"], values["observes_by_default"] = "observe", True

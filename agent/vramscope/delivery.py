@@ -17,7 +17,7 @@ from vramscope.transport.conversation import MapFeed
 from vramscope.transport.limits import TransportLimits
 from vramscope.transport.snapshot_lane import SnapshotLane
 from vramscope.transport.transport import Target, Transport
-from vramscope_protocol.messages import Command, Decision, Goodbye, Register
+from vramscope_protocol.messages import Command, Decision, Goodbye, Register, Welcome
 
 _WINDOW_BYTES: Final = 2 << 20
 # Of the time to close: for closing the connection.
@@ -33,7 +33,7 @@ class Delivery:
         notices: where failures are said and noted.
         find_target: says which server to talk to; transport thread.
         register: what to tell of the process, on each connection; transport thread.
-        submit: takes a command of the server, or its decision on one.
+        submit: takes a command of the server, its decision on one, or its welcome.
         welcomed: told when a server has taken the stream.
         open_map: makes the feed of memory map frames of one connection; transport thread.
         snapshots: what is sent when there is nothing else.
@@ -47,7 +47,7 @@ class Delivery:
         *,
         find_target: Callable[[], Target | None],
         register: Callable[[Delivery], Register],
-        submit: Callable[[Command | Decision], None],
+        submit: Callable[[Command | Decision | Welcome], None],
         welcomed: Callable[[Target], None],
         open_map: Callable[[], MapFeed] | None = None,
         snapshots: SnapshotLane | None = None,

@@ -210,7 +210,7 @@ class Observer:
             step=lambda: self._steps.step,
             on_change=lambda: self._sampler.sample_now(_SAMPLE_AFTER_COMMAND_S),
         )
-        self.stop_command = self._commands.stop
+        self.stop_command, self.allowance = self._commands.stop, self._commands.allowance
         self._peaks: Peaks | None = None
         if config.peaks:
             self._peaks = Peaks(self._peak_counters, config.parts_budget, self_cost.add_hook_ns)

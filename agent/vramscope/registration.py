@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from vramscope.config import Config
+from vramscope.config import Allow, Config
 from vramscope.identity.identity import Identity
 from vramscope.identity.secrets import run_secret, seat_secret
 from vramscope_protocol.messages import DeviceInfo, RankInfo, Register, RunInfo
 from vramscope_protocol.user_commands import UserCommand
-
-OBSERVES: Final = (
-    "the server is on another machine, so nobody there may act on this job: "
-    "--allow control or VRAMSCOPE_ALLOW=control lets them"
-)
-"""Said once where nothing else was asked for."""
 
 
 class Facts(NamedTuple):
@@ -25,6 +19,7 @@ class Facts(NamedTuple):
     steps_from_start: bool
     commands: list[str]
     user_commands: list[UserCommand]
+    allow: Allow
 
 
 def registration(
@@ -37,6 +32,7 @@ def registration(
     first_seq: int,
     steps_from_start: bool = False,
     user_commands: list[UserCommand] | None = None,
+    allow: Allow | None = None,
 ) -> Register:
     """The first message of a stream.
 
@@ -49,6 +45,7 @@ def registration(
         first_seq: lowest sequence number that can still be sent.
         steps_from_start: whether a step is the same step on all ranks of which this is true.
         user_commands: what the job declares.
+        allow: what the server may do, where that is not what the options say.
     """
     run = RunInfo(
         id=identity.run_id,
@@ -66,7 +63,7 @@ def registration(
         started_ns=identity.started_ns,
         devices=devices,
         software=software,
-        allow=config.allow,
+        allow=allow or config.allow,
         commands=commands,
         user_commands=user_commands or [],
         steps_from_start=steps_from_start,

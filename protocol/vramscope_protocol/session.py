@@ -122,10 +122,17 @@ class ServerSession:
 
     The caller looks the token up and the stream in the store; the session only says what may come
     when, and holds the field tables that batches refer to.
+
+    Args:
+        max_message_bytes: largest message that is taken.
+        reachable: whether others than this machine can reach the server.
     """
 
-    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
+    def __init__(
+        self, max_message_bytes: int = MAX_MESSAGE_BYTES, *, reachable: bool = False
+    ) -> None:
         self.max_message_bytes = max_message_bytes
+        self._reachable = reachable
         self.state = State.HELLO
         self.features: frozenset[str] = frozenset()
         self.tables: dict[int, list[Field]] = {}
@@ -168,6 +175,7 @@ class ServerSession:
                 list(SERVER_FEATURES),
                 software,
                 self.max_message_bytes,
+                self._reachable,
             )
         )
 

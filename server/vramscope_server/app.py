@@ -217,6 +217,7 @@ def create_app(settings: Settings) -> Application:
         maps=maps,
         software=server_software(),
         limits=IngestLimits(max_message_bytes=limits.max_message_bytes),
+        reachable=settings.is_reachable,
     )
     board = FindingsBoard(store, registry, hub)
     registry.say_verdicts(board.verdict)

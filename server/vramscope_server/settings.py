@@ -176,8 +176,13 @@ class Settings:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Whether the server listens for this machine only."""
         return is_loopback_host(self.host)
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether others may reach it: at its address, or through a proxy on this machine."""
+        return not self.is_loopback or bool(self.allow_hosts)
 
     @property
     def is_found_by_jobs(self) -> bool:

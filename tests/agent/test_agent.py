@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tests.support.fake_server import Behaviour, FakeServer, free_port, wait_until
 from tests.support.told_agent import FakeObserver
 from vramscope.agent import Agent
+from vramscope.allowance import Allowance
 from vramscope.commands.user import UserCommands
 from vramscope.commands.user_form import form_of
 from vramscope.config import load_config
@@ -72,7 +73,9 @@ def test_a_server_on_another_machine_is_told_of_once_with_the_way_to_let_it_act(
     server: FakeServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     agent = make(server.url, tmp_path)
-    agent.config = replace(agent.config, allow="observe", observes_by_default=True)
+    # The fake server is on this one.
+    config = replace(agent.config, allow="observe", observes_by_default=True)
+    cast(Any, agent.observer).allowance = Allowance(config)
     agent.start()
     server.wait_for(lambda s: "attach" in kinds(s))
     cast(Any, agent.observer).torch = "2.9.1"  # news: it registers once more
@@ -85,6 +88,21 @@ def test_a_server_on_another_machine_is_told_of_once_with_the_way_to_let_it_act(
         "--allow control or VRAMSCOPE_ALLOW=control lets them"
     ]
     assert [each.rank.allow for each in server.of_type(Register)] == ["observe", "observe"]
+
+
+def test_a_server_that_others_can_reach_is_told_at_once_that_it_may_not_act(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with FakeServer(Behaviour(reachable=True)) as server:
+        agent = make(server.url, tmp_path)
+        agent.start()
+        server.wait_for(lambda s: "attach" in kinds(s))
+        cast(Any, agent.observer).offer_status(AgentStatus(1.0, 0.0))
+        server.wait_for(lambda s: len(s.of_type(Register)) == 2)
+        agent.stop(timeout_s=20)
+    # It cannot know before the welcome; until it has said so, it refuses.
+    assert [each.rank.allow for each in server.of_type(Register)] == ["control", "observe"]
+    assert "other machines can reach the server, so nobody there may act" in capfd.readouterr().err
 
 
 def test_the_dashboard_is_named_without_the_token_that_was_given(

@@ -53,6 +53,7 @@ def test_every_option_is_read_from_its_variable() -> None:
         parts_budget=0.01,
         fields=("a", "b"),
         allow="observe",
+        is_allow_given=True,
         outbox_bytes=4 << 20,
         spool_bytes=0,
         spool_dir="/scratch/x",

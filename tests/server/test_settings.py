@@ -42,6 +42,9 @@ def test_what_was_expected_is_said(options: dict[str, Any], message: str) -> Non
 
 def test_a_remote_address_needs_a_token_and_gets_it() -> None:
     assert not Settings(host="0.0.0.0", token="t").is_loopback
+    assert not Settings().is_reachable
+    assert Settings(host="0.0.0.0", token="t").is_reachable
+    assert Settings(allow_hosts=("gpu-box.example",)).is_reachable  # through a proxy
 
 
 def test_jobs_find_a_server_of_this_machine_unless_it_is_told_to_hide() -> None:

@@ -59,6 +59,8 @@ class Behaviour:
     last_seq: int | None = None
     """Lie about what was stored."""
     max_message_bytes: int = 1 << 20
+    reachable: bool = False
+    """Say that other machines can reach it."""
     takes_snapshots: bool = True
     """Otherwise their pieces are never answered."""
 
@@ -180,7 +182,9 @@ class FakeServer:
         with self._changed:
             self.connections += 1
             self._changed.notify_all()
-        session = ServerSession(self.behaviour.max_message_bytes)
+        session = ServerSession(
+            self.behaviour.max_message_bytes, reachable=self.behaviour.reachable
+        )
         try:
             self._serve(connection, session)
         except ConnectionClosed:

@@ -34,7 +34,7 @@ class QueueRig:
             CommandHandlers(self.device),
             clock=self.clock,
             emit=self.outbox.put,
-            allow=allow,
+            allow=lambda: allow,
             allow_commands=allow_commands,
             on_change=self._sample,
             step=lambda: self.step,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tests.support.fake_server import FakeServer
 from vramscope.agent import Agent
+from vramscope.allowance import Allowance
 from vramscope.config import load_config
 from vramscope.identity.identity import Identity
 from vramscope.identity.source import IdentitySource
@@ -22,6 +23,7 @@ class FakeObserver:
 
     def __init__(self, *args: Any, outbox: CurrentOutbox, **parts: Any) -> None:
         self.outbox = outbox
+        self.allowance = Allowance(args[0])
         self.on_device_change = parts["on_device_change"]
         self.offer_status = parts["offer_status"]
         self.torch = "2.9"

@@ -10,7 +10,15 @@ from vramscope.transport.address import parse_address
 from vramscope.transport.backoff import Backoff
 from vramscope.transport.limits import ConnectionLimits, TransportLimits
 from vramscope.transport.transport import Target, Transport
-from vramscope_protocol.messages import Command, Decision, Event, RankInfo, Register, RunInfo
+from vramscope_protocol.messages import (
+    Command,
+    Decision,
+    Event,
+    RankInfo,
+    Register,
+    RunInfo,
+    Welcome,
+)
 
 QUICK = TransportLimits(connection=ConnectionLimits(close_timeout_s=0.2))
 
@@ -33,13 +41,17 @@ class Peer:
             lambda: Register(
                 "stream-1", RunInfo("run", "run"), RankInfo(0, "host", 1), self.outbox.first_seq
             ),
-            self.commands.append,
+            self._told,
             self.notices,
             on_welcome=lambda target: self._welcomed(),
             limits=limits,
             backoff=Backoff(first_s=0.01, longest_s=0.02),
         )
         self.transport.start()
+
+    def _told(self, message: Command | Decision | Welcome) -> None:
+        if not isinstance(message, Welcome):
+            self.commands.append(message)
 
     def _find(self) -> Target:
         self.attempts += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from vramscope.allowance import Allowance
 from vramscope.commands.call import Call, Handler
 from vramscope.commands.handlers import CommandHandlers
 from vramscope.commands.pause import Pause
@@ -41,13 +42,14 @@ class CommandPart:
         on_change: Callable[[], object],
     ) -> None:
         self.stop = Stop(step)
+        self.allowance = Allowance(config)
         self._pause = Pause(self._still_paused)
         own = {**stack_handlers(), **self._pause.handlers(), **self.stop.handlers()}
         self.queue = CommandQueue(
             CommandHandlers(device, {**own, **more}),
             clock=clock,
             emit=emit,
-            allow=config.allow,
+            allow=lambda: self.allowance.allow,
             allow_commands=config.allow_commands,
             on_change=on_change,
             step=step,

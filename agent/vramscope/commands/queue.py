@@ -73,7 +73,7 @@ class CommandQueue:
         handlers: what runs them.
         clock: for deadlines and times.
         emit: takes each change of state; must not block.
-        allow: "observe" refuses what needs the control right.
+        allow: says what may be done now: "observe" refuses what needs the control right.
         allow_commands: names that may run at all, ``None`` for no further limit.
         on_change: called on the training thread after commands that may have changed memory.
         step: the steps finished so far.
@@ -87,7 +87,7 @@ class CommandQueue:
         *,
         clock: Clock,
         emit: Callable[[CommandUpdate], None],
-        allow: Literal["observe", "control"] = "control",
+        allow: Callable[[], Literal["observe", "control"]] = lambda: "control",
         allow_commands: frozenset[str] | None = None,
         on_change: Callable[[], object] | None = None,
         step: Callable[[], int] = int,
@@ -219,7 +219,7 @@ class CommandQueue:
     def _refusal(self, name: str) -> str | None:
         if name not in self._handlers.names:
             return f"this agent cannot run {name}"
-        if self._allow == "observe" and self._handlers.spec(name).right != "view":
+        if self._allow() == "observe" and self._handlers.spec(name).right != "view":
             return (
                 f"this agent only lets itself be observed; {name} would change the job, which "
                 "--allow control or VRAMSCOPE_ALLOW=control at its start permits"

@@ -50,7 +50,8 @@ class Conversation:
         outbox: what to send.
         limits: bounds.
         next_status: the status that is due, if one is; called once a turn.
-        on_command: takes a command, or the decision on one; must return quickly.
+        on_command: takes a command, the decision on one, or the welcome of who may send them; must
+            return quickly.
         on_welcome: called when the server has taken the stream.
         on_progress: called with each acknowledgement.
         map_feed: makes the frames of the memory map for this connection.
@@ -64,7 +65,7 @@ class Conversation:
         limits: TransportLimits,
         *,
         next_status: Callable[[], AgentStatus | None],
-        on_command: Callable[[Command | Decision], None],
+        on_command: Callable[[Command | Decision | Welcome], None],
         on_welcome: Callable[[], None],
         on_progress: Callable[[], None],
         map_feed: MapFeed | None = None,
@@ -132,6 +133,7 @@ class Conversation:
                 self._snapshots.acked(self, message)
                 self._outbox.wakeup.set()
         elif isinstance(message, Welcome):
+            self._on_command(message)  # before any command of this server
             self._take_ack(message.last_seq)
             if self._snapshots is not None:
                 self._snapshots.claim(self, self._outbox.wakeup.set)

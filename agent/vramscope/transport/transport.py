@@ -21,7 +21,7 @@ from vramscope.transport.conversation import Conversation, MapFeed
 from vramscope.transport.failure import CONNECT_ERRORS, CONVERSATION_ERRORS, Failure, failure_of
 from vramscope.transport.limits import TransportLimits
 from vramscope.transport.snapshot_lane import SnapshotLane
-from vramscope_protocol.messages import AgentStatus, Command, Decision, Register
+from vramscope_protocol.messages import AgentStatus, Command, Decision, Register, Welcome
 from vramscope_protocol.session import AgentSession
 
 NOTE: Final = "connection"
@@ -42,8 +42,8 @@ class Transport:
         target: says where to, on each attempt; called on the transport thread. ``None``: nowhere
             yet, try later.
         register: says who is sending, on each connection.
-        on_command: takes a command, or the decision on one; called on the receiver thread, must
-            return quickly.
+        on_command: takes a command, the decision on one, or the welcome of who may send them;
+            called on the receiver thread, must return quickly.
         notices: where failures are said and noted.
         on_welcome: called on the receiver thread when a server has taken the stream.
         limits: bounds.
@@ -57,7 +57,7 @@ class Transport:
         outbox: Outbox,
         target: Callable[[], Target | None],
         register: Callable[[], Register],
-        on_command: Callable[[Command | Decision], None],
+        on_command: Callable[[Command | Decision | Welcome], None],
         notices: Notices,
         on_welcome: Callable[[Target], None] | None = None,
         limits: TransportLimits | None = None,

@@ -90,6 +90,7 @@ class Ingest:
         snapshots: stores what comes of snapshots.
         ooms: stores what comes of reports of running out of memory.
         maps: keeps the memory maps.
+        reachable: whether others than this machine can reach the server; agents want to know.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Ingest:
         snapshots: SnapshotSink,
         ooms: OomSink,
         maps: MapSink,
+        reachable: bool = False,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store = store
@@ -119,6 +121,7 @@ class Ingest:
         self._snapshots = snapshots
         self._ooms = ooms
         self._maps = maps
+        self._reachable = reachable
         self._clock_ns = clock_ns
         self._readers: set[asyncio.Task[None]] = set()
         self._connections: set[AgentConnection] = set()
@@ -173,7 +176,7 @@ class Ingest:
             return
         await send({"type": "websocket.accept"})
         connection = AgentConnection(
-            ServerSession(self._limits.max_message_bytes),
+            ServerSession(self._limits.max_message_bytes, reachable=self._reachable),
             send,
             send_timeout_s=self._limits.send_timeout_s,
         )

@@ -37,7 +37,7 @@ class WaitingFiring:
 class Mark(NamedTuple):
     """What of all policies is another one whenever any server has changed one, or let it act."""
 
-    count: int
+    made: int
     changed_ns: int
     on: int
     fired: int

@@ -106,7 +106,7 @@ def test_an_answer_in_words_says_that_it_is_one() -> None:
 def test_it_waits_for_its_place_and_has_its_right() -> None:
     job = Job(lambda: 1, place="agent thread", right="view")
     only_reading = CommandQueue(
-        job.handlers, clock=FakeClock(), emit=job.outbox.put, allow="observe"
+        job.handlers, clock=FakeClock(), emit=job.outbox.put, allow=lambda: "observe"
     )
     assert "user.act" in only_reading.accepted()
     only_reading.submit(Command("c", "user.act"))
@@ -117,7 +117,7 @@ def test_it_waits_for_its_place_and_has_its_right() -> None:
     assert (
         "user.act"
         not in CommandQueue(
-            Job(lambda: 1).handlers, clock=FakeClock(), emit=job.outbox.put, allow="observe"
+            Job(lambda: 1).handlers, clock=FakeClock(), emit=job.outbox.put, allow=lambda: "observe"
         ).accepted()
     )
 

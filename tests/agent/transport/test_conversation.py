@@ -66,6 +66,7 @@ class Talk:
         self.server = ServerSession()
         self.statuses: list[AgentStatus] = []
         self.commands: list[Command | Decision] = []
+        self.greetings: list[Welcome] = []
         self.welcomes = 0
         self.progress = 0
         register = Register("stream-1", RunInfo("run", "run"), RankInfo(0, "host", 1))
@@ -75,11 +76,17 @@ class Talk:
             self.outbox,
             TransportLimits(**{"idle_wait_s": 0.0, **limits}),
             next_status=lambda: self.statuses.pop(0) if self.statuses else None,
-            on_command=self.commands.append,
+            on_command=self._told,
             on_welcome=self._welcomed,
             on_progress=self._progressed,
             map_feed=map_feed,
         )
+
+    def _told(self, message: Command | Decision | Welcome) -> None:
+        if isinstance(message, Welcome):
+            self.greetings.append(message)
+        else:
+            self.commands.append(message)
 
     def _welcomed(self) -> None:
         self.welcomes += 1
@@ -134,6 +141,15 @@ def test_behind_the_welcome_everything_goes_out_in_order() -> None:
     talk.hold(talk.welcome(), nothing, lambda: talk.put(2), nothing)
     assert talk.connection.seqs() == [1, 2, 3, 4, 5]
     assert talk.welcomes == 1
+
+
+def test_who_runs_commands_knows_of_the_welcome_before_the_first_of_them() -> None:
+    talk = Talk()
+    talk.server = ServerSession(reachable=True)
+    known: list[int] = []
+    talk.hold(talk.welcome(), lambda: known.append(len(talk.greetings)))
+    assert known == [1]
+    assert [each.reachable for each in talk.greetings] == [True]
 
 
 def test_what_the_server_has_is_not_sent_again() -> None:

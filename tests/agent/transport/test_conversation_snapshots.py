@@ -27,7 +27,7 @@ class SnapshotTalk(Talk):
             self.outbox,
             TransportLimits(idle_wait_s=0.0),
             next_status=lambda: None,
-            on_command=self.commands.append,
+            on_command=self._told,
             on_welcome=lambda: None,
             on_progress=lambda: None,
             snapshots=self.lane,
