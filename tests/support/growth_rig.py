@@ -55,6 +55,9 @@ class GrowthRig:
         self.costs_ns: list[int] = []
         self.watch: GrowthWatch | None = None
         self.receipt: Receipt | None = None
+        self.so_far: list[Receipt] = []
+        """What was told before the receipt."""
+        self.on_answer: Callable[[], object] = bool
         self.optimizers = OptimizersInUse(lambda: self.steps)
         self.before_poll: Callable[[], Receipt | None] = lambda: None
         self.history: History | None = None
@@ -110,11 +113,16 @@ class GrowthRig:
                 "asked",
                 self.costs_ns.append,
                 self.optimizers.in_use,
+                self.on_answer,
             )
         elif self.watch is not None:
             self.receipt = self.before_poll()
             if self.receipt is None:
-                self.receipt = self.watch.poll(self.steps) or self.watch.poll_on_agent_thread()
+                told = self.watch.poll(self.steps) or self.watch.poll_on_agent_thread()
+                if told is not None and told.state == "running":
+                    self.so_far.append(told)
+                else:
+                    self.receipt = told
 
 
 def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

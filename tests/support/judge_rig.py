@@ -115,6 +115,8 @@ class JudgeRig:
         self.holds: dict[int, Finding] = {}
         """What the judge finds on each rank."""
         self.questions: list[Question] = []
+        self.note_at: Callable[[], object] = bool
+        """Called whenever it is judged."""
         self.files: dict[str, BinaryIO] = {}
         self.begin()
 
@@ -147,6 +149,7 @@ class JudgeRig:
     def note(self, run: RunEvidence) -> list[Finding]:
         """A judge that remembers what it was shown."""
         self.judged.append(run)
+        self.note_at()
         return []
 
     def steps(self, rank: int = 0, *numbers: int, life: int = 0) -> None:

@@ -24,7 +24,8 @@ class Call(Struct, frozen=True):
 class Ongoing(Protocol):
     """A command that goes on over further step boundaries, until it gives its receipt.
 
-    No two of its methods run at the same time. After a receipt none is called again.
+    No two of its methods run at the same time. A receipt with the state "running" tells what is
+    known so far; after any other none is called again.
     """
 
     @property

@@ -113,10 +113,14 @@ class OngoingCommands:
     def _settle(
         self, identity: str, going: _Going, receipt: Receipt | None, *, at_boundary: bool
     ) -> bool:
-        if receipt is not None:
+        now_ns = self._clock.monotonic_ns()
+        if receipt is not None and receipt.state == "running":  # a part of the answer
+            receipt.step = going.step
+            going.told_ns = now_ns
+            self._update(identity, "running", receipt)
+        elif receipt is not None:
             self._finish(identity, going, receipt)
             return True
-        now_ns = self._clock.monotonic_ns()
         if at_boundary:
             going.deadline_ns = now_ns + round(going.deadline_s * 1e9)
         if now_ns - going.told_ns >= PROGRESS_INTERVAL_S * 1e9:

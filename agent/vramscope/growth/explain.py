@@ -21,7 +21,8 @@ def growth_handlers(
     device: Device,
     history: History,
     add_cost_ns: Callable[[int], object],
-    optimizers: OptimizersInUse,
+    optimizers: OptimizersInUse | None,
+    on_answer: Callable[[], object] = bool,
 ) -> dict[str, Handler]:
     """The command about growth, by name.
 
@@ -29,8 +30,11 @@ def growth_handlers(
         device: is looked at.
         history: owns the recording.
         add_cost_ns: told what the looks cost.
-        optimizers: knows who steps.
+        optimizers: knows who steps; None is that nobody may ask.
+        on_answer: called on the training thread when there is something to be told.
     """
+    if optimizers is None:
+        return {}
     running: list[GrowthWatch | HostWatch | RampWatch] = []
     paced: list[GrowthWatch | HostWatch] = []
 
@@ -58,7 +62,15 @@ def growth_handlers(
         if why_not is not None:
             raise VramscopeError(CONFLICT, why_not)
         recording = StackRecording(history)
-        watch = GrowthWatch(device, recording, call.params, call.id, add_cost_ns, optimizers.in_use)
+        watch = GrowthWatch(
+            device,
+            recording,
+            call.params,
+            call.id,
+            add_cost_ns,
+            optimizers.in_use,
+            on_answer,
+        )
         running[:] = paced[:] = [watch]
         return watch
 

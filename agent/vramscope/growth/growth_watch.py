@@ -1,10 +1,14 @@
-"""Looks at the live blocks over some steps, then says what grows and what holds it."""
+"""Looks at the live blocks over some steps, then says what grows and what holds it.
+
+The lines are known before it is sure what holds what they allocate: where that takes longer, there
+is an answer with the lines first.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from vramscope.devices.caching_allocator import counter_bytes, current_bytes
 from vramscope.growth.group_holders import GroupHolders, Held, name_missing
@@ -33,6 +37,8 @@ MAX_GROUPS: Final = 12
 WAITING_EVERY: Final = 4
 """While a search waits, memory is looked at no more often: asking costs something, too."""
 
+_Found: TypeAlias = "tuple[list[Group], list[Held]]"
+
 
 class GrowthWatch:
     """One answer to the question what grows. Implements ``Ongoing``; begins at once.
@@ -44,6 +50,7 @@ class GrowthWatch:
         issued_by: id of the command.
         add_cost_ns: told what the looks cost.
         optimizers: those that step the job's parameters.
+        on_answer: called on the training thread when there is something to be told.
     """
 
     def __init__(
@@ -54,18 +61,22 @@ class GrowthWatch:
         issued_by: str,
         add_cost_ns: Callable[[int], object],
         optimizers: Callable[[], list[Any]] = list,
+        on_answer: Callable[[], object] = bool,
     ) -> None:
         self._device = device
         self._recording = recording
         self._params = params
         self._add_cost_ns = add_cost_ns
         self._optimizers = optimizers
+        self._on_answer = on_answer
         self.is_on = True
         """Whether it goes on."""
         self._issued_by = issued_by
         self._plan = SearchPlan(round(params.max_ms * 1e6))
         self._first_search: GroupHolders | None = None
-        self._found: tuple[list[Group], list[Held]] | None = None
+        self._found: _Found | None = None
+        self._so_far: _Found | None = None
+        """What a search has found that was not the last one, until it is told."""
         self._idle: list[IdleGroup] = []
         self._steps_since = 0
         """Since all was found."""
@@ -131,7 +142,7 @@ class GrowthWatch:
 
     def _begin_anew(self) -> None:
         """What was looked at is gone, and what was to be searched for."""
-        self._first_search = None
+        self._first_search = self._so_far = None
         self._plan.forget()
         self._pace.begin_anew()
         if not self._recording.is_on:
@@ -168,12 +179,24 @@ class GrowthWatch:
     def poll_on_agent_thread(self) -> Receipt | None:
         """The receipt, once the looks are over: source files are read for it."""
         if self._found is None:
-            return None
+            return self._told_so_far()
         groups, held = self._found
         # Of what grows nobody waits to be told.
         if self._idle and not groups and self._steps_since < WATCHED_STEPS:
             return None
         return self._told(groups, held)
+
+    def _told_so_far(self) -> Receipt | None:
+        """The lines, while it is not sure yet what holds what they allocate."""
+        found, self._so_far = self._so_far, None
+        if found is None:
+            return None
+        groups, held = found
+        # Whoever holds a few samples is not who holds what grows.
+        named = [Held(each.tensors) for each in held]
+        report = self._report(groups, named, complete=False, holders_follow=True)
+        message = f"{growth_words(groups, self.progress)} What holds it follows."
+        return Receipt("running", message=message, result=report)
 
     def _told(self, groups: list[Group], held: list[Held]) -> Receipt:
         note_writes(self._idle, self._steps_since)
@@ -234,6 +257,9 @@ class GrowthWatch:
         if not is_over and not is_last:
             if self._plan.is_upwards and not is_upwards:
                 self._first_search = search
+            if not is_upwards:
+                self._so_far = groups, held
+                self._on_answer()  # who comes too early for it comes again soon
             return
         before = self._first_search
         graphs = [] if before is None else search.graphs.grown_since(before.graphs)
@@ -243,7 +269,8 @@ class GrowthWatch:
         self._idle = search.idle
         self._stop()
         # The agent's own thread puts it into words.
-        self._found = (groups, held)
+        self._found, self._so_far = (groups, held), None
+        self._on_answer()
 
     def _spent(self, took_ns: int) -> None:
         self._pace.spent_ns += took_ns
@@ -261,7 +288,12 @@ class GrowthWatch:
         self._recording.stop()
 
     def _report(
-        self, groups: Sequence[Group], held: Sequence[Held], *, complete: bool
+        self,
+        groups: Sequence[Group],
+        held: Sequence[Held],
+        *,
+        complete: bool,
+        holders_follow: bool = False,
     ) -> dict[str, Any]:
         looks = self._looks.compared()
         sources = self._looks.blocks.sources
@@ -281,4 +313,5 @@ class GrowthWatch:
             notes=[*([note] if note else []), *self._notes],
             complete=complete,
             waiting=self._waiting.groups,
+            holders_follow=holders_follow,
         )

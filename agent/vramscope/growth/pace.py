@@ -78,8 +78,7 @@ class LookPace:
 
     def owed_ns(self, now_ns: int) -> int:
         """How long to do nothing until all of it is within the share."""
-        late_ns = max(0, self.spent_ns - PROMPT_NS) / SHARE
-        return max(0, round(late_ns) - (now_ns - self._start_ns))
+        return max(0, round(self.spent_ns / SHARE) - (now_ns - self._start_ns))
 
 
 def spread(looks: int, wanted: int) -> list[int]:

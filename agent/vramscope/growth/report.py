@@ -108,6 +108,7 @@ def growth_report(
     notes: Sequence[str],
     complete: bool,
     waiting: Sequence[WaitingGroup] = (),
+    holders_follow: bool = False,
 ) -> dict[str, Any]:
     """All of it as JSON."""
     return {
@@ -121,6 +122,7 @@ def growth_report(
         "garbage": dict(garbage),
         "added_us_per_step": spent_ns / 1e3 / max(1, steps_watched),
         "complete": complete,
+        "holders_follow": holders_follow,
         "notes": list(notes),
     }
 

@@ -1,11 +1,16 @@
-"""When to search for holders, and for how long: by the names of the job first, then upwards."""
+"""When to search for holders, and for how long: by the names of the job first, then upwards.
+
+The first one by name does not wait for its time: of short steps it would come many steps later.
+What it takes is paid back by doing nothing afterwards, see ``LookPace.owed_ns``.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 BY_NAME_NS: Final = 20_000_000
-"""What a search by the names of the job is expected to take, until one has told."""
+"""What a search by the names of the job is expected to take, until one has told; the first one gets
+as much at once."""
 UPWARDS_NS: Final = 80_000_000
 """What a search through all objects of the process is expected to take."""
 _LONGER: Final = 4
@@ -13,7 +18,9 @@ _LONGER: Final = 4
 
 
 class SearchPlan:
-    """Lets a search wait until it is within the share, and begin again when that was too little.
+    """Lets searches wait until they are within the share, but for the first one by name.
+
+    One that got too little time begins again.
 
     Args:
         most_ns: the longest that one may take.
@@ -26,6 +33,7 @@ class SearchPlan:
         self.is_upwards = False
         """Whether one by name has left something to be found."""
         self._expected_ns = 0
+        self._may_borrow = True
         self.forget()
 
     def forget(self) -> None:
@@ -41,7 +49,7 @@ class SearchPlan:
             may_wait: False where it would be gone by then: memory that falls now and then.
         """
         if may_wait and left_ns < self._expected_ns:
-            return 0
+            return self._expected_ns if self._may_borrow else 0
         # One upwards that is stopped early has found nothing, and what it took is lost.
         is_whole = self.is_upwards or not may_wait
         return self._most_ns if is_whole else min(left_ns, self._most_ns)
@@ -56,6 +64,7 @@ class SearchPlan:
             is_left: whether some of what grows was not found.
         """
         self.is_wanted = True
+        self._may_borrow = False
         if ran_out and limit_ns < self._most_ns:
             self._expected_ns = min(self._most_ns, _LONGER * limit_ns)
             return False

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
 from vramscope_analysis.diagnosis.continued_growth import continues
+from vramscope_analysis.diagnosis.finding import Culprit
 from vramscope_analysis.diagnosis.floors import ALLOCATED, Floors, floors_of
 from vramscope_analysis.diagnosis.forecast import Forecast, forecast_of
 from vramscope_analysis.diagnosis.gone_since import without_gone
@@ -44,6 +45,8 @@ class GrowthReading:
         is_asked: whether the agent has looked since then, whatever it found.
         forecast: when memory is full, if that is sure enough and near enough.
         sawtooth: memory that falls when Python collects; None is none.
+        lines: those that allocate what grows, while the agent searches for what holds it: no
+            verdict yet.
     """
 
     floors: Floors
@@ -55,6 +58,7 @@ class GrowthReading:
     is_asked: bool = False
     forecast: Forecast | None = None
     sawtooth: Sawtooth | None = None
+    lines: tuple[Culprit, ...] = ()
 
     @property
     def is_suspicious(self) -> bool:
@@ -105,8 +109,9 @@ def _read(rank: RankEvidence) -> GrowthReading:
     forecast = forecast_of(rank, growth, is_confirmed=verdict is not None)
     if forecast is not None and not forecast.is_worth_saying:
         forecast = None
+    lines = _lines(rank.growth_so_far, growth, floors) if verdict is None else ()
     return GrowthReading(
-        floors, growth, staircase, cause, series, verdict, is_asked, forecast, sawtooth
+        floors, growth, staircase, cause, series, verdict, is_asked, forecast, sawtooth, lines
     )
 
 
@@ -122,6 +127,14 @@ def _without_growth(
 def _found(report: GrowthReport) -> GrowthVerdict | None:
     verdict = verdict_of(report)
     return verdict if verdict is not None and verdict.share >= _LEAST_SHARE else None
+
+
+def _lines(report: GrowthReport | None, growth: Growth, floors: Floors) -> tuple[Culprit, ...]:
+    """Lines behind this growth, of a report in which holders are missing."""
+    found = None if report is None else _found(without_gone(report, floors))
+    if report is None or found is None or not _is_of(report, growth, found):
+        return ()
+    return tuple(line for line in found.culprits if line.file)
 
 
 def _is_of(report: GrowthReport, growth: Growth, found: GrowthVerdict | None) -> bool:

@@ -19,7 +19,7 @@ from vramscope_analysis.diagnosis.growth_verdict import GrowthVerdict
 from vramscope_analysis.diagnosis.holder_remedies import remedies_of
 from vramscope_analysis.diagnosis.holder_words import holder_name, title_of
 from vramscope_analysis.diagnosis.trend import FIRST_WINDOW, Growth
-from vramscope_analysis.diagnosis.words import count_text, fitting
+from vramscope_analysis.diagnosis.words import count_text, fitting, place_text
 from vramscope_analysis.evidence.run_evidence import RankEvidence
 
 KIND: Final = "leak"
@@ -71,7 +71,11 @@ def _question(reading: GrowthReading, growth: Growth, severity: Severity) -> Fin
         else f"{pace} for {steps}"
     )
     detail = since_text(growth)
-    if reading.is_asked:
+    at = ""
+    if reading.lines:
+        at = f", allocated at {place_text(reading.lines[0].file, reading.lines[0].line)}"
+        detail += " What keeps it is still searched for."
+    elif reading.is_asked:
         detail += " A look at the blocks did not tell what stays."
     if reading.forecast is not None:
         detail += f" If it goes on: {reading.forecast.words.lower()}"
@@ -79,11 +83,14 @@ def _question(reading: GrowthReading, growth: Growth, severity: Severity) -> Fin
         KIND,
         severity,
         fitting(
-            f"Memory grew {how}. Not yet clear whether it comes back.",
+            f"Memory grew {how}{at}. Not yet clear whether it comes back.",
+            f"Memory grew {pace}{at}. Not yet clear whether it comes back.",
+            f"Memory grew {pace}{at}.",
             f"Memory grew {pace}. Not yet clear whether it comes back.",
         ),
         growth_evidence(reading, growth),
         0.6 if growth.adds_blocks else 0.4,
+        culprits=reading.lines,
         detail=detail,
         stage="suspected",
         since_step=growth.since_step,

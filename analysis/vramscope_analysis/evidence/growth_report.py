@@ -107,6 +107,7 @@ class GrowthReport:
             grow or not: no parameters, gradients or optimizer state that are in use.
         waiting: what waited for another stream at the step end at which most did, by the lines
             that allocated it, the largest first.
+        holders_follow: what holds the groups is still searched for; another answer follows.
     """
 
     time_ns: int = 0
@@ -120,3 +121,4 @@ class GrowthReport:
     notes: tuple[str, ...] = ()
     held: tuple[GrowthGroup, ...] = ()
     waiting: tuple[WaitingGroup, ...] = ()
+    holders_follow: bool = False

@@ -62,6 +62,8 @@ class RankEvidence:
         processes: what processes hold of the device: ``pid``, ``command``, ``bytes``, ``own``.
         outside: what this process holds beside PyTorch's allocator: ``name``, ``bytes``.
         growth: the newest answer to the question what grows here.
+        growth_so_far: an answer to what grows whose holders are still searched for; None is that
+            there is none, or a whole one since then.
         within_step: the newest answer to what is held within a step, as in an evaluation.
         ooms: reports of running out of memory, oldest first.
         trials: what the newest recorded window says of other settings, the best first.
@@ -86,6 +88,7 @@ class RankEvidence:
     growth: GrowthReport | None = None
     ooms: tuple[OomReport, ...] = ()
     trials: tuple[SettingsTrial, ...] = ()
+    growth_so_far: GrowthReport | None = None
     within_step: GrowthReport | None = None
     window: RecordedWindow | None = None
     layout: MemoryLayout | None = None

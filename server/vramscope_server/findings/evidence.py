@@ -57,6 +57,8 @@ class GatheredRun:
 
     ranks: dict[int, GatheredRank] = field(default_factory=dict[int, GatheredRank])
     is_new: bool = False
+    is_urgent: bool = False
+    """What has come is to be judged at once: it does not come often."""
     closed: set[int] = field(default_factory=set[int])
     """Ranks that are over and were judged since."""
 
@@ -76,6 +78,8 @@ class GatheredEvidence:
         self._given_up: set[str] = set()
         self.windows: dict[tuple[str, int], dict[str, Any]] = {}
         """The newest recorded window of each rank that was not looked into yet."""
+        self.on_urgent: Callable[[], object] = bool
+        """Called when something has come that is to be judged at once."""
         self.begun: list[tuple[str, int]] = []
         """Ranks that were heard for the first time, or in a new life, since this was read last."""
 
@@ -90,7 +94,8 @@ class GatheredEvidence:
         gathered = self._of(run_id, rank, rows)
         if gathered is not None:
             gathered.life, gathered.step_offset = life
-            gathered.take_steps(rows)
+            if gathered.take_steps(rows):
+                self._hurry(self._runs[run_id])
 
     def take_event(self, run_id: str, event: dict[str, Any]) -> None:
         """Something happened on a rank; what happened to the run as a whole is not kept."""
@@ -122,8 +127,8 @@ class GatheredEvidence:
             report = answer.report()
             if answer.is_within_step:
                 run.is_new |= gathered.take_within_step(report)
-            else:
-                run.is_new |= gathered.take_growth(report, is_of_host=answer.is_of_host)
+            elif gathered.take_growth(report, is_of_host=answer.is_of_host):
+                self._hurry(run)
 
     def take_snapshot(self, run_id: str, snapshot: dict[str, Any]) -> None:
         """A snapshot has changed: one with a history can be replayed."""
@@ -212,6 +217,10 @@ class GatheredEvidence:
             return RunEvidence(run_id, now_ns, run_state, completed, world_size, emulated)
 
         return with_rows
+
+    def _hurry(self, run: GatheredRun) -> None:
+        run.is_new = run.is_urgent = True
+        self.on_urgent()
 
     def _map_of(self, run_id: str, rank: int) -> MapParts | None:
         return None if self._maps is None else self._maps.parts(run_id, rank)

@@ -39,12 +39,15 @@ class FindingWriter:
             records, self._dirty = self._dirty, {}
             if not records:
                 return
+            is_stored = False
             try:
                 await self._store.write(lambda c: findings.put(c, list(records.values())))
+                is_stored = True
             except VramscopeError as error:
                 _logger.error("findings could not be stored: %s", error.message)
-                # What has changed meanwhile is newer.
-                self._dirty = records | self._dirty
+            finally:
+                if not is_stored:  # or whoever waited was cancelled; what has changed is newer
+                    self._dirty = records | self._dirty
 
     async def run(self) -> None:
         """Write whatever changes, until cancelled."""

@@ -15,6 +15,7 @@ from vramscope_analysis.evidence.run_evidence import Happening, RankEvidence, St
 from vramscope_analysis.evidence.settings_trial import SettingsTrial
 from vramscope_protocol.messages import RankInfo
 from vramscope_server.findings.map_layout import map_layout
+from vramscope_server.findings.rising_floor import RisingFloor
 from vramscope_server.findings.row_history import RowHistory
 from vramscope_server.maps.current_map import MapParts
 from vramscope_server.rows import Rows
@@ -61,6 +62,8 @@ class GatheredRank:
             OrderedDict() if before is None else before.ooms
         )
         """When it ran out of memory, in the lives before too, and how large the report was."""
+        self._rising = RisingFloor()
+        self._growth_so_far: GrowthReport | None = None
         self._device_growth: GrowthReport | None = None
         self._host_growth: GrowthReport | None = None
         self._within_step: GrowthReport | None = None
@@ -106,9 +109,11 @@ class GatheredRank:
         told = GrowthReport(host.time_ns, complete=host.complete) if device is None else device
         return replace(told, host_groups=host.host_groups)
 
-    def take_steps(self, rows: Rows) -> None:
-        """Steps that ended."""
+    def take_steps(self, rows: Rows) -> bool:
+        """Steps that ended; whether memory rises fast since then."""
         self.steps.append(rows)
+        allocated = rows.column(_FLOOR)
+        return allocated is not None and self._rising.take(allocated)
 
     def take_samples(self, rows: Rows) -> None:
         """Samples that were taken."""
@@ -143,6 +148,9 @@ class GatheredRank:
 
     def take_growth(self, report: GrowthReport, *, is_of_host: bool = False) -> bool:
         """An answer to the question what grows; whether it is the newest that tells something."""
+        if report.holders_follow:
+            self._growth_so_far = report
+            return True
         known = self._host_growth if is_of_host else self._device_growth
         is_telling = bool(report.groups or report.host_groups or report.held or report.notes)
         if known is not None:
@@ -155,7 +163,7 @@ class GatheredRank:
         if is_of_host:
             self._host_growth = report
         else:
-            self._device_growth = report
+            self._device_growth, self._growth_so_far = report, None
         return True
 
     def take_within_step(self, report: GrowthReport) -> bool:
@@ -205,6 +213,7 @@ class GatheredRank:
             ),
             outside=tuple(self._status.get("outside") or ()),
             growth=self.growth,
+            growth_so_far=self._growth_so_far,
             ooms=tuple(
                 sorted((each for each, _ in self.ooms.values()), key=lambda each: each.time_ns)
             ),

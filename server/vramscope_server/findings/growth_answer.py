@@ -50,10 +50,14 @@ def growth_answers(command: dict[str, Any]) -> Iterator[Answer]:
     is_of_host = command["params"].get("host") is True
     is_within_step = command["params"].get("above_bytes") is not None
     for rank, receipt in command["receipts"].items():
-        if receipt["state"] == "done" and isinstance(receipt.get("result"), Mapping):
+        told = receipt.get("result")
+        if not isinstance(told, Mapping):
+            continue
+        is_so_far = receipt["state"] == "running" and told.get("holders_follow") is True
+        if receipt["state"] == "done" or is_so_far:
             time_ns = receipt["time_ns"]
             key = command.get("id", ""), time_ns
-            yield Answer(int(rank), key, time_ns, receipt["result"], is_of_host, is_within_step)
+            yield Answer(int(rank), key, time_ns, told, is_of_host, is_within_step)
 
 
 def growth_report(answer: Mapping[str, Any], time_ns: int) -> GrowthReport:

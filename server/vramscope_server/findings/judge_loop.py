@@ -28,6 +28,7 @@ TURN_LIMIT_S: Final = 30.0
 
 _TICK_S: Final = 0.5
 _RETRY_S: Final = 2.0
+_STOP_AGAIN_S: Final = 0.2
 _SHARE: Final = 20.0
 """A run is judged again after so many times what it took: 5 % of a core."""
 _QUIET_S: Final = 30.0
@@ -89,6 +90,8 @@ class JudgeLoop:
         self._interval_s = interval_s
         self._thread = JudgeThread(TURN_LIMIT_S)
         self._turns: dict[str, _Turns] = {}
+        self._hurry = asyncio.Event()
+        evidence.on_urgent = self._hurry.set
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -111,11 +114,12 @@ class JudgeLoop:
 
     async def stop(self) -> None:
         """End, and store what has changed, against a deadline."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        self._tasks = []
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            # asyncio.wait_for() may swallow that, where its time or its result comes just then.
+            _, pending = await asyncio.wait(self._tasks, timeout=_STOP_AGAIN_S)
+            self._tasks = list(pending)
         self._thread.stop()
         await self._trials.stop()
         await self._board.writer.stop()
@@ -147,12 +151,21 @@ class JudgeLoop:
 
     async def _judge_all(self) -> None:
         while True:
-            await asyncio.sleep(min(_TICK_S, self._interval_s))
+            await self._wait(min(_TICK_S, self._interval_s))
             try:
                 await self.turn()
             except Exception:  # whatever it was: the next turn may do
                 _logger.exception("a turn of judging failed")
                 await asyncio.sleep(_RETRY_S)
+
+    async def _wait(self, seconds: float) -> None:
+        """For so long, or until something is urgent."""
+        timer = asyncio.get_running_loop().call_later(seconds, self._hurry.set)
+        try:
+            await self._hurry.wait()
+        finally:
+            timer.cancel()
+        self._hurry.clear()
 
     def _is_due(self, run_id: str, state: dict[str, Any]) -> bool:
         turns = self._turns[run_id]
@@ -169,6 +182,8 @@ class JudgeLoop:
                 self._forget(run_id)
             return run.is_new
         turns.over_s = None
+        if run.is_urgent and since_s >= turns.took_s:
+            return True
         wait_s = max(self._interval_s, _SHARE * turns.took_s) if run.is_new else _QUIET_S
         return since_s >= wait_s
 
@@ -176,7 +191,7 @@ class JudgeLoop:
         turns, run = self._turns[run_id], self._evidence.run(run_id)
         if run is None:
             return
-        run.is_new = False
+        run.is_new = run.is_urgent = False
         over = _over(state) & run.ranks.keys()
         now_ns = self._clock_ns()
         complete = self._evidence.run_evidence(run_id, state, now_ns)
@@ -194,7 +209,8 @@ class JudgeLoop:
         turns.judged_ns = now_ns
         # One that came back while it was judged has taken itself out, and is judged again.
         run.closed |= over & _over(self._registry.run(run_id) or state)
-        if state["state"] == "live":
+        # What has come meanwhile may be the answer: it is judged before anything is asked.
+        if state["state"] == "live" and not run.is_urgent:
             await self._investigator.look(
                 run_id, state, self._board.open_of(run_id), judgement.questions
             )

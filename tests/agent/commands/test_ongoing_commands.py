@@ -113,6 +113,20 @@ def test_it_says_now_and_then_how_far_it_is() -> None:
     ]
 
 
+def test_a_part_of_the_answer_is_told_and_it_goes_on() -> None:
+    rig, going = Rig(), Counting(3)
+    rig.commands.add("a", going, 30, 7)
+    rig.commands.poll(8)
+    going.written = Receipt("running", message="the lines", result={"groups": []})
+    rig.commands.poll_on_agent_thread()
+    going.written = None
+    rig.commands.poll(9)
+    rig.commands.poll(10)
+    assert rig.states() == ["running", "done"]
+    told = rig.updates[0][2]
+    assert (told.step, told.message, told.result) == (8, "the lines", {"groups": []})
+
+
 def test_what_goes_wrong_in_a_poll_undoes_it() -> None:
     rig, going = Rig(), Counting(100)
 

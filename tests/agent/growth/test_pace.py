@@ -80,7 +80,6 @@ def test_what_is_begun_when_there_is_time_left_keeps_all_of_it_within_the_share(
 
 def test_what_was_taken_beyond_the_share_is_owed() -> None:
     pace = LookPace(1, 100, S)
-    pace.spent_ns = PROMPT_NS
     assert pace.owed_ns(S) == 0
     pace.spent_ns += 100 * MS
     assert pace.owed_ns(S) == round(100 * MS / SHARE)

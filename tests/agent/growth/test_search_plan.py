@@ -1,4 +1,4 @@
-"""A search waits until there is time for it, and gets more when that was too little."""
+"""The first search waits for nothing, others for their time; what was too little becomes more."""
 
 from __future__ import annotations
 
@@ -12,8 +12,27 @@ def limit(plan: SearchPlan, left_ns: int) -> int:
     return plan.limit_ns(left_ns, may_wait=True)
 
 
-def test_it_waits_until_what_it_is_expected_to_take_is_left() -> None:
+def waiting() -> SearchPlan:
+    """A plan whose first search has found nothing that has stayed."""
     plan = SearchPlan(MOST_NS)
+    plan.searched(5 * MS, BY_NAME_NS, ran_out=False, is_left=True)
+    plan.forget()
+    return plan
+
+
+def test_the_first_one_waits_for_nothing_and_gets_no_more_than_it_is_expected_to_take() -> None:
+    plan = SearchPlan(MOST_NS)
+    assert limit(plan, -MS) == BY_NAME_NS
+    assert limit(plan, 90 * MS) == 90 * MS
+    plan.forget()  # what was to be searched for had gone before
+    assert limit(plan, -MS) == BY_NAME_NS
+    plan.searched(5 * MS, BY_NAME_NS, ran_out=False, is_left=True)
+    plan.forget()
+    assert limit(plan, -MS) == 0
+
+
+def test_a_further_one_waits_until_what_it_is_expected_to_take_is_left() -> None:
+    plan = waiting()
     assert limit(plan, BY_NAME_NS - 1) == 0
     assert limit(plan, BY_NAME_NS) == BY_NAME_NS
     assert limit(plan, 90 * MS) == 90 * MS
@@ -58,11 +77,15 @@ def test_one_that_had_too_little_time_waits_for_more_up_to_the_most() -> None:
             if plan.searched(limit_ns, limit_ns, ran_out=True, is_left=False):
                 break
             assert not plan.is_upwards
+    # The first one at once; those after it when there is so much.
     assert tried == [BY_NAME_NS, 4 * BY_NAME_NS, 16 * BY_NAME_NS, MOST_NS]
 
 
 def test_a_short_limit_of_the_command_is_all_that_it_waits_for() -> None:
     plan = SearchPlan(10 * MS)
+    assert limit(plan, 0) == 10 * MS
+    plan.searched(5 * MS, 10 * MS, ran_out=False, is_left=True)
+    plan.forget()
     assert limit(plan, 9 * MS) == 0
     assert limit(plan, 10 * MS) == 10 * MS
 

@@ -49,6 +49,29 @@ def test_growth_is_suspected_and_no_more_than_worth_knowing() -> None:
     assert finding.since_step == finding.evidence["since_step"] == 52
 
 
+def test_the_line_is_told_while_it_is_searched_for_who_holds_it() -> None:
+    young = at(leaking(2 * MIB), 122)
+    grown = report_of(group_of(pace=8 * MIB), steps=(66, 70, 74, 78))
+    so_far = replace(grown, holders_follow=True)
+    finding = one(replace(young, growth_so_far=so_far))
+    assert (finding.stage, finding.severity, finding.subject) == ("suspected", "info", "")
+    assert finding.summary == (
+        "Memory grew 2.0 MiB per step for 70 steps, allocated at train.py:56. "
+        "Not yet clear whether it comes back."
+    )
+    assert [(culprit.line, culprit.held_by) for culprit in finding.culprits] == [(56, ())]
+    assert "still searched for" in finding.detail
+    # It is no answer: nobody would be told who holds it if the search came to nothing.
+    (question,) = questions(RunEvidence("r", 0, ranks=(replace(young, growth_so_far=so_far),)))
+    assert question.reason == "memory has grown since step 52"
+    # What a line allocated before this growth, or has given back since then, is not behind it.
+    old = replace(so_far, steps=(10, 14, 18, 22))
+    assert one(replace(young, growth_so_far=old)).culprits == ()
+    gone = group_of(pace=80 * MIB)
+    much = replace(report_of(gone, steps=(66, 70, 74, 78)), holders_follow=True)
+    assert one(replace(young, growth_so_far=much)).culprits == ()
+
+
 def test_growth_of_some_steps_is_asked_about_before_it_is_told() -> None:
     young = at(leaking(2 * MIB), 80)
     (question,) = questions(RunEvidence("r", 0, ranks=(young,)))

@@ -193,6 +193,34 @@ def test_whether_there_is_anything_new(evidence: GatheredEvidence, registry: Reg
     assert not run.is_new
 
 
+def test_an_answer_and_memory_that_begins_to_rise_fast_are_judged_at_once(
+    evidence: GatheredEvidence,
+) -> None:
+    called: list[int] = []
+    evidence.on_urgent = lambda: called.append(1)
+
+    def end_steps(first: int, *allocated_mib: int) -> None:
+        rows = make_rows(
+            "step",
+            time_ns=[(101 + first + at) * SECOND_NS for at in range(len(allocated_mib))],
+            step=[first + at for at in range(len(allocated_mib))],
+            allocated_bytes__all__current=[each << 20 for each in allocated_mib],
+        )
+        evidence.take_steps("run-a", 0, rows, LifeOffset(0, 0))
+
+    end_steps(1, *([100] * 60))
+    run = evidence.run("run-a")
+    assert run is not None
+    assert not run.is_urgent
+    end_steps(61, *range(101, 126))
+    assert (run.is_urgent, run.is_new, called) == (True, True, [1])
+    run.is_urgent = False
+    receipt = {"state": "done", "time_ns": 300 * SECOND_NS, "result": {"notes": ["It grows."]}}
+    command: dict[str, Any] = {"id": "c1", "name": "explain_growth", "params": {}}
+    evidence.take_command("run-a", command | {"receipts": {"0": receipt}})
+    assert (run.is_urgent, called) == (True, [1, 1])
+
+
 def test_recorded_windows_wait_to_be_looked_into(
     evidence: GatheredEvidence, registry: Registry
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -110,3 +111,23 @@ async def test_a_store_that_hangs_is_not_waited_for(store: Store, writer: Findin
         patch.setattr(store, "write", hang)
         patch.setattr(finding_writer, "_STOP_S", 0.01)
         await writer.stop()
+
+
+@on_a_store
+async def test_what_was_being_written_when_it_was_cancelled_is_written_again(
+    store: Store, writer: FindingWriter
+) -> None:
+    begun = asyncio.Event()
+
+    async def never(_work: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    with patch.object(store, "write", never):
+        writer.note(record())
+        task = asyncio.create_task(writer.run())
+        await begun.wait()
+        task.cancel()
+        await asyncio.wait({task})
+    await writer.stop()
+    assert [each.kind for each in await stored(store)] == ["leak"]

@@ -125,6 +125,18 @@ def test_the_newest_answer_that_tells_something_counts() -> None:
     assert rank.take_growth(GrowthReport(10, held=(GrowthGroup(bytes=5),)))
 
 
+def test_lines_stand_beside_the_last_answer_until_the_next_one() -> None:
+    rank = GatheredRank(INFO)
+    before = GrowthReport(1, notes=("It did not grow.",))
+    rank.take_growth(before)
+    lines = GrowthReport(5, (5,), groups=(GrowthGroup(bytes=5),), holders_follow=True)
+    assert rank.take_growth(lines)
+    assert (read(rank).growth, read(rank).growth_so_far) == (before, lines)
+    whole = GrowthReport(6, (5,), groups=(GrowthGroup(bytes=6),))
+    assert rank.take_growth(whole)
+    assert (read(rank).growth, read(rank).growth_so_far) == (whole, None)
+
+
 def test_what_waits_for_another_stream_stays_known_beside_what_grows() -> None:
     rank = GatheredRank(INFO)
     rank.take_growth(GrowthReport(1, (5,), groups=(GrowthGroup(bytes=5),)))

@@ -88,6 +88,15 @@ def test_it_is_bounded() -> None:
     assert huge.steps == (-5,)
 
 
+def test_of_a_command_that_goes_on_only_what_says_that_more_follows() -> None:
+    receipt: dict[str, Any] = {"state": "running", "result": told(), "time_ns": 17}
+    command: dict[str, Any] = {"name": "explain_growth", "params": {}, "id": "c1"}
+    assert list(growth_answers(command | {"receipts": {"0": receipt}})) == []
+    receipt["result"] = told(holders_follow=True)
+    (answer,) = growth_answers(command | {"receipts": {"0": receipt}})
+    assert answer.report().holders_follow
+
+
 def test_a_report_that_does_not_say_so_is_not_complete() -> None:
     assert growth_report({}, 1) == GrowthReport(1, complete=False)
 

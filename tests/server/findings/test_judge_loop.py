@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
@@ -13,6 +14,7 @@ from vramscope_analysis.diagnosis.finding import Finding
 from vramscope_analysis.diagnosis.questions import Question
 from vramscope_analysis.evidence.oom_report import OomReport
 from vramscope_analysis.evidence.run_evidence import RankEvidence
+from vramscope_server.findings import judge_loop
 from vramscope_server.findings.judge_thread import JudgeThread
 
 LEAK = Finding("leak", "warning", "Memory grows.", stage="suspected", ranks=(0,))
@@ -126,6 +128,42 @@ async def test_what_is_to_be_known_is_asked(rig: JudgeRig) -> None:
 
 
 @with_a_rig
+async def test_what_is_urgent_is_judged_at_once_and_before_anything_is_asked(rig: JudgeRig) -> None:
+    rig.steps()
+    await rig.turn()
+    run = rig.evidence.run(RUN)
+    assert run is not None
+    rig.steps(0, 2)
+    await rig.turn(0.1)
+    assert len(rig.judged) == 1
+    run.is_urgent = True
+    rig.questions = [Question(1, "it grows")]
+    asked, rig.note_at = rig.coordinator.asked, lambda: setattr(run, "is_urgent", True)
+    await rig.turn(0.1)
+    # The answer came while it was judged.
+    assert (len(rig.judged), asked, run.is_urgent) == (2, [], True)
+    rig.note_at = bool
+    await rig.turn(0.1)
+    assert (len(rig.judged), len(asked), run.is_urgent) == (3, 1, False)
+
+
+@with_a_rig
+async def test_the_loop_does_not_wait_for_its_next_turn_when_it_is_urgent(rig: JudgeRig) -> None:
+    async def found() -> None:
+        while not rig.board.open_of(RUN):
+            await asyncio.sleep(0.01)
+
+    rig.loop._interval_s = 3600.0
+    with patch.object(judge_loop, "_TICK_S", 3600.0):
+        await rig.loop.start()
+        await asyncio.sleep(0)
+        rig.holds = {0: LEAK}
+        rig.steps()
+        rig.evidence.on_urgent()
+        await asyncio.wait_for(found(), 20.0)
+
+
+@with_a_rig
 async def test_a_run_that_is_forgotten_is_not_judged(rig: JudgeRig) -> None:
     rig.steps()
     await rig.turn()
@@ -178,6 +216,28 @@ async def test_a_judge_that_hangs_keeps_nobody_waiting(rig: JudgeRig) -> None:
     rig.registry.end(0, rig.now_ns)
     await rig.turn()
     assert (await rig.stored())[0].state == "final"
+
+
+@with_a_rig
+async def test_it_stops_though_what_is_awaited_swallows_that_once(rig: JudgeRig) -> None:
+    await rig.loop.start()
+    await asyncio.sleep(0)
+    wait, swallowed = rig.loop._wait, 0
+
+    async def waits(seconds: float) -> None:
+        nonlocal swallowed
+        try:
+            await wait(seconds)
+        except asyncio.CancelledError:
+            swallowed += 1
+            if swallowed > 1:
+                raise
+
+    rig.loop._wait = waits  # type: ignore[method-assign]
+    rig.evidence.on_urgent()  # on to the next turn
+    await asyncio.sleep(0.1)
+    await asyncio.wait_for(rig.loop.stop(), 20.0)
+    assert swallowed == 2
 
 
 @with_a_rig
