@@ -17,11 +17,36 @@ JOB = REPOSITORY / "tests/support/jobs/emulated_memory.py"
 CAPACITY_BYTES = 160 << 20
 SETTINGS = ("", "expandable_segments:True", "max_split_size_mb:32")
 
+END = "---- end of a command\n"
+# Its command line, some times in one process: PyTorch is loaded once.
+MEMORY_VIZ = f"""
+import runpy, sys
+for line in sys.argv[1:]:
+    sys.argv = ["_memory_viz.py", *line.split()]
+    runpy.run_module("torch.cuda._memory_viz", run_name="__main__", alter_sys=True)
+    print({END!r}, end="")
+"""
+
 pytestmark = pytest.mark.torch
 
 
-def run_job(snapshot: Path, settings: str = "") -> dict[str, Any]:
-    """Run the job on an emulated device of 160 MiB; what it printed."""
+class Runs:
+    """The job under different settings of the allocator, run once under each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._facts: dict[str, dict[str, Any]] = {}
+
+    def of(self, settings: str) -> tuple[dict[str, Any], Path]:
+        """What the job printed on an emulated device of 160 MiB, and the snapshot that it wrote."""
+        snapshot = self._folder / f"{SETTINGS.index(settings)}.pickle"
+        if settings not in self._facts:
+            self._facts[settings] = run_job(snapshot, settings)
+        return self._facts[settings], snapshot
+
+
+def run_job(snapshot: Path, settings: str) -> dict[str, Any]:
+    """Run the job; what it printed."""
     launcher = [sys.executable, "-m", "vramscope", "run", "--no-local-server"]
     emulation = ["--emulate", f"--capacity={CAPACITY_BYTES}"]
     command = [*launcher, *emulation, "--exit-timeout-s=0", str(JOB), str(snapshot)]
@@ -34,8 +59,13 @@ def run_job(snapshot: Path, settings: str = "") -> dict[str, Any]:
 
 def run_tool(*arguments: str) -> str:
     """Output of a Python module that succeeds."""
+    return run_python("-m", *arguments)
+
+
+def run_python(*arguments: str) -> str:
+    """Output of a Python that succeeds."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", *arguments],
+        [sys.executable, "-W", "ignore", *arguments],
         env=child_environment(),
         capture_output=True,
         text=True,
@@ -53,17 +83,20 @@ def torch_release() -> str:
 
 
 @pytest.fixture(scope="module")
-def default_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def default_run(runs: Runs) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the job printed under default settings, and the snapshot that it wrote."""
-    path = tmp_path_factory.mktemp("default") / "snapshot.pickle"
-    facts = run_job(path)
+    facts, path = runs.of("")
     return facts, pickle.loads(path.read_bytes())
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_the_snapshot_replays_exactly(tmp_path: Path, settings: str) -> None:
-    snapshot = tmp_path / "snapshot.pickle"
-    facts = run_job(snapshot, settings)
+def test_the_snapshot_replays_exactly(runs: Runs, settings: str) -> None:
+    facts, snapshot = runs.of(settings)
 
     replayed = json.loads(
         run_tool(
@@ -103,15 +136,19 @@ def test_running_out_is_handled_as_on_a_device(
     assert after.count("alloc") > 100
 
 
-def test_pytorchs_own_tools_read_the_snapshot(tmp_path: Path) -> None:
-    snapshot = tmp_path / "snapshot.pickle"
-    run_job(snapshot, "expandable_segments:True")
-
-    assert "total_reserved" in run_tool("torch.cuda._memory_viz", "stats", str(snapshot))
-    assert "emulated_memory.py" in run_tool("torch.cuda._memory_viz", "trace", str(snapshot))
-    for plot in ("trace_plot", "segment_plot"):
-        page = tmp_path / f"{plot}.html"
-        run_tool("torch.cuda._memory_viz", plot, str(snapshot), "-o", str(page))
+def test_pytorchs_own_tools_read_the_snapshot(runs: Runs, tmp_path: Path) -> None:
+    _, snapshot = runs.of("expandable_segments:True")
+    pages = [tmp_path / "trace_plot.html", tmp_path / "segment_plot.html"]
+    stats, trace, *written = run_python(
+        "-c",
+        MEMORY_VIZ,
+        *(f"stats {snapshot}", f"trace {snapshot}"),
+        *(f"{page.stem} {snapshot} -o {page}" for page in pages),
+    ).split(END)
+    assert "total_reserved" in stats
+    assert "emulated_memory.py" in trace
+    assert len(written) == len(pages) + 1
+    for page in pages:
         assert page.stat().st_size > 10_000
 
 

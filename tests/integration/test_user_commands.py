@@ -18,6 +18,7 @@ from tests.support.job_process import (
     wait_until,
     watched_command,
 )
+from tests.support.same_job import write_script
 from tests.support.server_process import ServerProcess
 from vramscope.cli import main
 
@@ -26,6 +27,22 @@ pytest.importorskip("torch")
 
 JOB = REPOSITORY / "tests/support/jobs/commanded.py"
 RUN = "commanded"
+SMALL = """
+import time
+import vramscope
+
+@vramscope.command
+def save(tag: str) -> str:
+    return tag
+
+@vramscope.command("look", right="view", place="agent thread")
+def look_at_calls() -> list[str]:
+    return []
+
+while True:
+    vramscope.step()
+    time.sleep(0.01)
+"""
 
 
 @pytest.fixture
@@ -34,10 +51,8 @@ def api(tmp_path: Path) -> Iterator[Api]:
         yield Api(server.url, server.token)
 
 
-def job_of(api: Api, *options: str) -> subprocess.Popen[str]:
-    command = watched_command(
-        JOB, url=api.url, token=api.token, run=RUN, options=("--emulate", *options)
-    )
+def job_of(api: Api, script: Path, *options: str) -> subprocess.Popen[str]:
+    command = watched_command(script, url=api.url, token=api.token, run=RUN, options=options)
     return start(command)
 
 
@@ -49,7 +64,7 @@ def receipt(command: dict[str, Any]) -> dict[str, Any]:
 def test_a_function_of_the_job_is_called_and_its_fate_is_told(
     api: Api, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = job_of(api)
+    job = job_of(api, JOB, "--emulate")
     try:
         run = api.wait_for_run(
             RUN,
@@ -106,8 +121,10 @@ def test_a_function_of_the_job_is_called_and_its_fate_is_told(
     assert foreign_lines(errors) == []
 
 
-def test_what_the_job_does_not_allow_is_refused_with_the_way_to_allow_it(api: Api) -> None:
-    job = job_of(api, "--allow", "observe")
+def test_what_the_job_does_not_allow_is_refused_with_the_way_to_allow_it(
+    api: Api, tmp_path: Path
+) -> None:
+    job = job_of(api, write_script(tmp_path, SMALL), "--allow", "observe")
     try:
         run = wait_until(
             lambda: api.wait_for_run(RUN, lambda run: (run["step"] or 0) > 0, "a step", 60),
@@ -126,8 +143,8 @@ def test_what_the_job_does_not_allow_is_refused_with_the_way_to_allow_it(api: Ap
     assert "VRAMSCOPE_ALLOW=control at its start permits" in receipt(refused)["message"]
 
 
-def test_an_allow_list_names_commands_of_the_job(api: Api) -> None:
-    job = job_of(api, "--allow", "user.save,stats")
+def test_an_allow_list_names_commands_of_the_job(api: Api, tmp_path: Path) -> None:
+    job = job_of(api, write_script(tmp_path, SMALL), "--allow", "user.save,stats")
     try:
         run = api.wait_for_run(RUN, lambda run: (run["step"] or 0) > 0, "a step", 60)
     finally:
