@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ContextDecorator
 from types import TracebackType
-from typing import Final
+from typing import Any, Final, TypeVar
 
 LOG_INTERVAL_S: Final = 300.0
 """A place that keeps failing is logged once in this time; the count goes on."""
 
+T = TypeVar("T")
+U = TypeVar("U")
 ErrorHook = Callable[[str, Exception], None]
 
 _log = logging.getLogger("vramscope")
@@ -47,6 +49,42 @@ class guarded(ContextDecorator):
             return False
         report(self._where, error)
         return True
+
+
+def guarded_call(where: str, call: Callable[..., T], failed: U, *args: Any) -> T | U:
+    """Answer what ``call`` does, or ``failed`` where it fails: ``guarded`` at a third of its cost.
+
+    Args:
+        where: the place, in words for the log.
+        call: what may fail.
+        failed: the answer then.
+        args: what it is called with.
+    """
+    try:
+        return call(*args)
+    except Exception as error:  # noqa: BLE001 - this is the border
+        report(where, error)
+        return failed
+
+
+def guarded_row(
+    where: str, calls: Iterable[tuple[Callable[[], Sequence[int]], list[int]]]
+) -> list[int]:
+    """Join what several calls answer; one that fails costs its own numbers and no others.
+
+    Args:
+        where: the place, in words for the log.
+        calls: each with what stands there if it fails.
+    """
+    row: list[int] = []
+    for call, failed in calls:
+        try:
+            found = call()
+        except Exception as error:  # noqa: BLE001 - this is the border
+            report(where, error)
+            found = failed
+        row += found if len(found) == len(failed) else failed
+    return row
 
 
 class Attempt:

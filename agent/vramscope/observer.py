@@ -50,6 +50,7 @@ from vramscope.phases.phases import Phases
 from vramscope.phases.stretches import Source
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.sampler import Sampler
+from vramscope.steps.at_boundary import AtBoundary
 from vramscope.steps.tracker import StepTracker
 from vramscope.tensors.module_paths import roots_of
 from vramscope.tensors.modules import Modules
@@ -150,7 +151,8 @@ class Observer:
             )
             self._further = further
             on_boundary = further.at_boundary
-            optimizer_listeners.append(mps.saw_optimizer)
+            if sys.platform == "darwin":
+                optimizer_listeners.append(mps.saw_optimizer)
         counters = AllocatorCounters(config.fields)
         self._garbage = GarbageCollection()
         self._map = MemoryMap(
@@ -223,7 +225,11 @@ class Observer:
             notices=notices,
             self_cost=self_cost,
             phases=self._phases,
-            run_commands=self._at_boundary,
+            run_commands=AtBoundary(
+                (self._history, self._oom, self._commands, self._map),
+                self._commands.stop.raise_if_due,
+                clock,
+            ),
             on_boundary=on_boundary,
             peaks=None if self._peaks is None else self._peaks.steps,
         )
@@ -240,7 +246,7 @@ class Observer:
         self._map.owners = self._tensors.owners
         for listener in (*optimizer_listeners, self._tensors.saw_optimizer):
             self._steps.listen_optimizer(listener)
-        self._steps.listen_backward(self._tensors.backward_began)
+        self._steps.listen_backward(self._tensors.backward_began, self._tensors.wants_backward)
         self._steps.add_columns(self._tensors)
         self._steps.add_columns(self._history.columns())
         processes = DeviceProcesses(
@@ -379,14 +385,6 @@ class Observer:
     def remove_files(self) -> None:
         """Delete the snapshots that were not delivered."""
         self._history.remove_files()
-
-    def _at_boundary(self, step: int) -> None:
-        """A step has ended, on the training thread; the map shows what its commands did."""
-        self._history.at_boundary(step)
-        self._oom.at_boundary(step)
-        self._commands.queue.run_at_boundary(step)
-        self._map.at_boundary(step)
-        self._commands.stop.raise_if_due()
 
     def _on_memory(self, stats: Stats | None, memory: DeviceMemory) -> None:
         """What was just sampled. Sampler thread."""

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from vramscope import guard
-from vramscope.guard import Attempt, guarded, summary
+from vramscope.guard import Attempt, guarded, guarded_call, guarded_row, summary
 
 
 @pytest.mark.expects_guarded_errors
@@ -83,3 +83,36 @@ def test_a_summary_is_one_short_line() -> None:
     assert summary(ValueError()) == "ValueError"
     assert summary(ValueError("a\nb")) == "ValueError: a"
     assert len(summary(ValueError("x" * 5000))) < 400
+
+
+@pytest.mark.expects_guarded_errors
+def test_a_call_that_fails_has_the_answer_that_was_said() -> None:
+    before = guard.error_count()
+    assert guarded_call("place seven", int, None, "12") == 12
+    assert guarded_call("place seven", int, None, "twelve") is None
+    assert guard.error_count() == before + 1
+
+
+@pytest.mark.expects_guarded_errors
+def test_of_several_calls_one_that_fails_costs_its_own_numbers_only() -> None:
+    def fail() -> list[int]:
+        raise OSError("no")
+
+    before = guard.error_count()
+    row = guarded_row(
+        "place eight",
+        [(lambda: [1, 2], [-1, -1]), (fail, [-1]), (lambda: [3], [-1, -1]), (lambda: [4], [-1])],
+    )
+    assert row == [1, 2, -1, -1, -1, 4]
+    assert guard.error_count() == before + 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_is_for_the_job_passes_through_calls_too(error: type[BaseException]) -> None:
+    def fail() -> list[int]:
+        raise error
+
+    with pytest.raises(error):
+        guarded_call("place nine", fail, None)
+    with pytest.raises(error):
+        guarded_row("place nine", [(fail, [0])])

@@ -18,6 +18,7 @@ class RecordingOutbox:
         self.messages: list[Any] = []
         self.lost: list[tuple[str, int, int]] = []
         self.spills = 0
+        self.sends = 0
         self.memory_bytes = 0
         self.spool_bytes = 0
         self.queued_messages = 0
@@ -34,6 +35,9 @@ class RecordingOutbox:
         if isinstance(message, Batch):
             self.on_batch(message)
         self.messages.append(message)
+
+    def send(self) -> None:
+        self.sends += 1
 
     def spill(self) -> None:
         self.spills += 1

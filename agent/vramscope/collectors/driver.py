@@ -55,17 +55,21 @@ class Driver:
     Args:
         nvml: NVIDIA's.
         amd: AMD's.
-        is_rocm: whether PyTorch is there and built for ROCm.
+        is_rocm: whether PyTorch is built for ROCm, ``None`` while that is not known.
     """
 
     def __init__(
-        self, nvml: DriverMonitor, amd: DriverMonitor, is_rocm: Callable[[], bool] | None = None
+        self,
+        nvml: DriverMonitor,
+        amd: DriverMonitor,
+        is_rocm: Callable[[], bool | None] | None = None,
     ) -> None:
         self._nvml = nvml
         self._amd = amd
         self._is_rocm = is_rocm or torch_is_built_for_rocm
         self._monitor = nvml
         self._selected: tuple[int, str | None] | None = None
+        self._is_settled = False
 
     @property
     def name(self) -> str:
@@ -97,6 +101,8 @@ class Driver:
 
     def read(self, reserved_bytes: int = 0) -> DeviceMemory:
         """One reading."""
+        if self._is_settled:
+            return self._monitor.read(reserved_bytes)
         before = self._monitor
         if self._fitting() is not before and self._selected is not None:
             self._monitor.select(*self._selected)
@@ -107,12 +113,15 @@ class Driver:
         return self._fitting().read_memory()
 
     def _fitting(self) -> DriverMonitor:
-        if self._monitor is self._nvml and self._is_rocm():
-            self._monitor = self._amd
+        is_rocm = None if self._is_settled else self._is_rocm()
+        if is_rocm is not None:
+            self._is_settled = True
+            self._monitor = self._amd if is_rocm else self._nvml
         return self._monitor
 
 
-def torch_is_built_for_rocm() -> bool:
-    """Whether the job's PyTorch, once imported, is one for ROCm."""
+def torch_is_built_for_rocm() -> bool | None:
+    """Whether the job's PyTorch is one for ROCm; ``None`` while it is not imported."""
     version: Any = getattr(sys.modules.get("torch"), "version", None)
-    return bool(getattr(version, "hip", None))
+    # Of a module that another thread imports at this moment the rest may be missing.
+    return bool(version.hip) if hasattr(version, "hip") else None

@@ -1,15 +1,16 @@
 """What the driver says about one device: memory of all processes, load, power, temperature.
 
 Each NVML call goes through ctypes and so releases the GIL; getting it back makes a sample three
-times as dear, and may take one switch interval. So memory is read four times a second, the rest
-once, spread over the second. PCIe throughput and energy take up to 20 ms a call and are never
-asked for.
+times as dear, and may take one switch interval. So everything is read once a second, and in one
+go, as the second call costs less than the first. Memory is read at once when PyTorch's share has
+changed, and four times a second while it moves without it: then it is somebody else's. PCIe
+throughput and energy take up to 20 ms a call and are never asked for.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, Final
 
@@ -20,11 +21,14 @@ from vramscope.devices.visible import visible_devices
 from vramscope.sampling.clock import Clock
 from vramscope_protocol.columns import UNKNOWN
 
-MEMORY_INTERVAL_NS: Final = 250_000_000
-"""Memory is read this often, and at once when PyTorch's share has changed."""
+INTERVAL_NS: Final = 1_000_000_000
+"""Everything is read once in this time; memory at once when PyTorch's share has changed, too."""
 
-SLOW_INTERVAL_NS: Final = 1_000_000_000
-"""Load, power, temperature and the process list are read once in this time."""
+MOVING_INTERVAL_NS: Final = 250_000_000
+"""So often memory is read while it moves."""
+
+MOVING_NS: Final = 2_000_000_000
+"""It moves for so long after it was seen to change."""
 
 _NOT_AVAILABLE: Final = 1 << 63
 """NVML's number for "not available" has all bits set; no number of bytes is as large as this."""
@@ -49,9 +53,10 @@ class NvmlMonitor:
         self._reads_v2 = False
         self._reserved_bytes = 0
         self._listed_used_bytes = UNKNOWN
-        self._memory_due_ns = 0
+        self._due_ns = self._memory_due_ns = 0
+        self._moves_until_ns = 0
+        self._driver_version = ""
         self._latest = DeviceMemory()
-        self._slow = self._slow_readings()
         self.name = ""
         self.uuid = ""
         self.total_bytes: int | None = None
@@ -66,8 +71,7 @@ class NvmlMonitor:
         """
         self._latest = DeviceMemory()
         self._listing = ProcessListing()
-        self._slow = self._slow_readings()
-        self._memory_due_ns = 0
+        self._due_ns = self._memory_due_ns = 0
         # One device may refuse what the next one answers: a slice of one, above all.
         self._library.forget_refusals()
         self._handle = self._find(index, uuid) if self._library.open() else None
@@ -84,7 +88,10 @@ class NvmlMonitor:
 
     def driver_version(self) -> str:
         """Version of the NVIDIA driver, "" if unknown."""
-        return _text(self._library.ask("nvmlSystemGetDriverVersion"))
+        # Asked for every second, to see whether more is known than was told; it never changes.
+        if not self._driver_version:
+            self._driver_version = _text(self._library.ask("nvmlSystemGetDriverVersion"))
+        return self._driver_version
 
     def last_listing(self) -> ProcessListing:
         """The processes on the device, as the driver listed them last."""
@@ -101,14 +108,23 @@ class NvmlMonitor:
         if self._handle is None:
             return copy(latest)
         now_ns = self._clock.monotonic_ns()
-        if now_ns >= self._memory_due_ns or reserved_bytes != self._reserved_bytes:
-            self._memory_due_ns = now_ns + MEMORY_INTERVAL_NS
+        is_all_due = now_ns >= self._due_ns
+        is_new_share = reserved_bytes != self._reserved_bytes
+        if is_all_due or is_new_share or now_ns >= self._memory_due_ns:
             self._reserved_bytes = reserved_bytes
+            before_bytes = latest.used_bytes
             self._read_memory()
-        for position, (due_ns, read) in enumerate(self._slow):
-            if now_ns >= due_ns or (position == 0 and self._is_listing_stale()):
-                self._slow[position] = (now_ns + SLOW_INTERVAL_NS, read)
-                read()
+            if before_bytes not in (UNKNOWN, latest.used_bytes) and not is_new_share:
+                self._moves_until_ns = now_ns + MOVING_NS
+            is_moving = now_ns < self._moves_until_ns
+            self._memory_due_ns = now_ns + (MOVING_INTERVAL_NS if is_moving else INTERVAL_NS)
+            if is_all_due or self._is_listing_stale():
+                self._read_processes()
+        if is_all_due:
+            self._due_ns = now_ns + INTERVAL_NS
+            self._read_load()
+            self._read_power()
+            self._read_heat()
         return copy(latest)
 
     def read_memory(self) -> DeviceMemory:
@@ -130,12 +146,6 @@ class NvmlMonitor:
         latest.total_bytes = UNKNOWN if memory is None else int(memory.total)
         latest.used_bytes = UNKNOWN if memory is None else int(memory.used)
         latest.free_bytes = UNKNOWN if memory is None else int(memory.free)
-
-    def _slow_readings(self) -> list[tuple[int, Callable[[], None]]]:
-        now_ns = self._clock.monotonic_ns()
-        readings = (self._read_processes, self._read_load, self._read_power, self._read_heat)
-        gap_ns = SLOW_INTERVAL_NS // len(readings)
-        return [(now_ns + position * gap_ns, read) for position, read in enumerate(readings)]
 
     def _memory_info(self) -> Any:
         """What the driver says of the device's memory, ``None`` if it has none of its own."""

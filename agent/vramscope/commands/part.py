@@ -63,6 +63,20 @@ class CommandPart:
         else:
             self.queue.submit(message)
 
+    @property
+    def wanted(self) -> tuple[object, ...]:
+        """What is not empty while a command waits, goes on or is prepared."""
+        return self.queue.work
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is more to do than that: never."""
+        return False
+
+    def at_boundary(self, step: int) -> None:
+        """A step has ended. Training thread."""
+        self.queue.run_at_boundary(step)
+
     def close(self, reason: str) -> None:
         """End every command; training goes on."""
         self._pause.close("the agent has left")

@@ -108,10 +108,12 @@ class CommandQueue:
         self._prepared = PreparedCommands(
             agreement or Agreement(), step=step, tell=self._update, forget=self._forget
         )
+        self.work = (self._waiting, self._ongoing, self._prepared)
+        """One of them is not empty while a command waits for its moment, or goes on."""
 
     def accepted(self) -> list[str]:
         """Names of the commands that this rank would run."""
-        return [name for name in self._handlers.names if self._refusal(name) is None]
+        return [name for name in self._handlers.names if self._prohibition(name) is None]
 
     def submit(self, command: Command) -> None:
         """Take a command; its fate is told through ``emit``."""
@@ -147,9 +149,14 @@ class CommandQueue:
         if command is not None and self._on_coming is not None:
             self._on_coming(command.name)
 
+    @property
+    def has_work(self) -> bool:
+        """Whether a command waits for its moment, or goes on."""
+        return any(self.work)
+
     def run_at_boundary(self, step: int) -> None:
         """Run what waits for a step end; on the training thread, right after ``step``."""
-        if not self._waiting and not self._ongoing and not self._prepared:
+        if not self.has_work:
             return
         self._expire()
         changed = False
@@ -219,6 +226,9 @@ class CommandQueue:
     def _refusal(self, name: str) -> str | None:
         if name not in self._handlers.names:
             return f"this agent cannot run {name}"
+        return self._prohibition(name)
+
+    def _prohibition(self, name: str) -> str | None:
         if self._allow() == "observe" and self._handlers.spec(name).right != "view":
             return (
                 f"this agent only lets itself be observed; {name} would change the job, which "

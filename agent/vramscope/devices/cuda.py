@@ -30,6 +30,7 @@ from vramscope.notices import Notices
 from vramscope_protocol.messages import DeviceInfo
 
 _SMALL_PAGE_BYTES: Final = 2 << 20
+CUSTOM_ALLOCATOR: Final = "a pool allocates through Python code"
 _MOVED_AFTER_STEPS: Final = 8
 """A job that ended this many steps in a row on another device has moved there."""
 
@@ -66,6 +67,9 @@ class CudaDevice:
         self._limit_fraction = 1.0
         self._has_counters = True
         self._reserved_bytes = 0
+        self._c_module: Any = None
+        self._has_news = True
+        """Whether CUDA has told more of the device than was passed on."""
         # What CUDA says of the device, for where the driver says nothing.
         self._cuda_name = ""
         self._cuda_total_bytes: int | None = None
@@ -95,7 +99,9 @@ class CudaDevice:
         c_module = initialised_cuda()
         if c_module is None:
             return None
-        if not self._has_counters or self._must_not_read():
+        if not self._has_counters:
+            return None
+        if self._scopes.has_custom_allocator and self._must_not_read():
             return None
         stats = read_stats(c_module, self._index)
         if not self._follows_job and current_bytes(stats, "reserved_bytes") == 0:
@@ -119,6 +125,10 @@ class CudaDevice:
     def refresh_info(self) -> None:
         """Point NVML at the device that the job uses, and tell when that is news."""
         wanted = (self._index, self._uuid)
+        is_known = wanted == self._selected and not self._has_news
+        if is_known and self._nvml.uuid == self._told.uuid:
+            return
+        self._has_news = False
         if wanted != self._selected:
             self._selected = wanted
             if not self._nvml.select(*wanted) and not self._follows_job and self._index > 0:
@@ -140,13 +150,17 @@ class CudaDevice:
 
     def follow_current_device(self) -> None:
         """Learn from the training thread which device is its own; at a step boundary only."""
-        c_module = initialised_cuda()
+        # Once it is up it stays so: what asks is of no use to a step end.
+        c_module = self._c_module or initialised_cuda()
         if c_module is None:
             return
         index: int = c_module._cuda_getDevice()
         if self._follows_job:
+            if index == self._index:
+                self._steps_elsewhere = 0
+                return
             # Threads that train on a device each end their steps by turns: one of them is shown.
-            self._steps_elsewhere = 0 if index == self._index else self._steps_elsewhere + 1
+            self._steps_elsewhere += 1
             if self._steps_elsewhere < _MOVED_AFTER_STEPS:
                 return
         if self.busy_reason() is not None:
@@ -154,10 +168,12 @@ class CudaDevice:
         self._index = index
         self._steps_elsewhere = 0
         self._follows_job = self._has_counters = True
+        self._c_module = c_module
         torch: Any = sys.modules["torch"]
         self._take_properties(torch.cuda.get_device_properties(index))
         fraction = getattr(c_module, "_cuda_getMemoryFraction", None)  # 2.6 and newer
         self._limit_fraction = 1.0 if fraction is None else float(fraction(index))
+        self._has_news = True
         if torch.cuda.get_allocator_backend() != "native":
             self._notices.note(
                 "backend",
@@ -169,6 +185,7 @@ class CudaDevice:
         self._uuid = None if uuid is None else str(uuid)
         self._cuda_name = str(getattr(properties, "name", ""))
         self._cuda_total_bytes = getattr(properties, "total_memory", None)
+        self._has_news = True
         if getattr(properties, "is_integrated", False):
             self._notices.note(
                 "unified",
@@ -188,9 +205,7 @@ class CudaDevice:
 
     def reason_never_to_reset(self) -> str | None:
         """Why the peaks of this job must not be reset at all."""
-        if self._scopes.has_custom_allocator:
-            return "a pool allocates through Python code"
-        return None
+        return CUSTOM_ALLOCATOR if self._scopes.has_custom_allocator else None
 
     def reason_not_to_reset(self, c_module: Any, in_backward: bool = False) -> str | None:
         """Why the peaks must not be reset now, on the training thread or in a backward pass."""
@@ -198,10 +213,12 @@ class CudaDevice:
             return "which device trains is not known yet"
         if c_module._cuda_getDevice() != self._index:
             return "the job trains on several devices"
-        torch: Any = sys.modules["torch"]
-        if c_module._cuda_isCurrentStreamCapturing() or self._scopes.is_capturing():
+        scopes = self._scopes
+        if c_module._cuda_isCurrentStreamCapturing() or (scopes.is_open and scopes.is_capturing()):
             return "a CUDA graph is being captured"
-        return None if in_backward else autograd_reason(torch)
+        if scopes.has_custom_allocator:
+            return CUSTOM_ALLOCATOR
+        return None if in_backward else autograd_reason(sys.modules["torch"])
 
     def may_read_counters(self) -> bool:
         """Whether the allocator's counters may be asked for on this thread."""

@@ -141,6 +141,8 @@ class FurtherDevices:
     def at_boundary(self) -> None:
         """Learn from CUDA which devices they all are. Training thread, between two steps."""
         self._follow_current_device()
+        if not self._shown:
+            return
         unnamed = [further for further in self._shown if not further.info.name]
         if not unnamed or initialised_cuda() is None or self._device.busy_reason() is not None:
             return

@@ -65,7 +65,8 @@ class DeviceInUse:
 
     def follow_current_device(self) -> None:
         """Learn from the training thread which device is its own; at a step boundary only."""
-        self._settle()
+        if not self._is_settled:
+            self._settle()
         self._chosen.follow_current_device()
 
     def busy_reason(self) -> str | None:

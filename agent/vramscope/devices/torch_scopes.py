@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from vramscope.steps.import_watcher import is_imported
@@ -38,6 +38,8 @@ class TorchScopes:
     def __init__(self) -> None:
         # Lists, because append and pop are atomic and a counter's += is not.
         self._open: list[str] = []
+        self.is_open: Sequence[object] = self._open
+        """Not empty inside of a scope; asked at each end of a step."""
         self._patches: list[_Patch] = []
         self._installed = threading.Lock()
         self.has_custom_allocator = False

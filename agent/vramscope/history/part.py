@@ -73,6 +73,13 @@ class HistoryPart:
         if self._watch is not None:
             self._watch.look(current_bytes(stats, "reserved_bytes"), memory)
 
+    wanted: tuple[object, ...] = ()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a window does, which counts the steps; one begins at the end of a step only."""
+        return self._history.window is not None
+
     def at_boundary(self, step: int) -> None:
         """A step has ended. Training thread, before the commands."""
         with guarded("history"):

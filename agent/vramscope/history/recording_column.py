@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from vramscope.history.window import Window
@@ -10,6 +12,8 @@ NAME: Final = "step.recording"
 NOBODY: Final = 0
 OURS: Final = 1
 THE_JOBS: Final = 2
+ASK_INTERVAL_NS: Final = 50_000_000
+"""PyTorch is asked so often at most: a step that is shorter repeats the answer."""
 
 
 class OwnRecording(Protocol):
@@ -30,21 +34,35 @@ class AnyRecording(Protocol):
 
 
 class RecordingColumn:
-    """Asks at the end of each step. Training thread.
+    """Asks at the ends of steps. Training thread.
 
     Args:
         own: our own recording.
         pytorch: knows of any.
+        clock_ns: says when it is to be asked again.
     """
 
     names: tuple[str, ...] = (NAME,)
 
-    def __init__(self, own: OwnRecording, pytorch: AnyRecording) -> None:
+    def __init__(
+        self,
+        own: OwnRecording,
+        pytorch: AnyRecording,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self._own = own
         self._pytorch = pytorch
+        self._clock_ns = clock_ns
+        self._is_anybodys = False
+        self._ask_ns = 0
 
     def take(self) -> list[int]:
         """0 nobody records, 1 vramscope does, 2 the job does itself."""
         if self._own.window is not None:
+            self._ask_ns = 0
             return [OURS]
-        return [THE_JOBS if self._pytorch.is_recording() else NOBODY]
+        now_ns = self._clock_ns()
+        if now_ns >= self._ask_ns:
+            self._ask_ns = now_ns + ASK_INTERVAL_NS
+            self._is_anybodys = self._pytorch.is_recording()
+        return [THE_JOBS if self._is_anybodys else NOBODY]

@@ -7,6 +7,7 @@ child that is rank 0 leaves a file for its parent, which then knows that it is n
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from pathlib import Path
@@ -35,12 +36,18 @@ def claim_seat(parent_pid: int) -> None:
 
 def is_seat_claimed() -> bool:
     """Whether a child of this process has said that it is rank 0; once."""
-    path = _path(own_life())
-    if not path.exists():
+    path = _own_path(os.getpid(), os.fspath(runtime_folder()))
+    if not os.path.exists(path):  # asked every second: that is all that it may cost
         return False
     with contextlib.suppress(OSError):
         os.unlink(path)
     return True
+
+
+@functools.lru_cache(maxsize=1)
+def _own_path(pid: int, folder: str) -> str:
+    del pid, folder  # what it is the path of: another process, or another folder, has another one
+    return os.fspath(_path(own_life()))
 
 
 def _remove_abandoned(folder: Path) -> None:

@@ -120,6 +120,16 @@ class MemoryMap:
 
     # -------------------------------------------------------------- on the training thread
 
+    @property
+    def wanted(self) -> tuple[object, ...]:
+        """What is not empty while a look is to be taken at the next end of a step."""
+        return (self._wanted,)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is more to do than that: not at each end of a step."""
+        return False
+
     def at_boundary(self, step: int) -> None:
         """A step has ended: take the look that is wanted, if one is."""
         self._last_boundary_ns = self._clock.monotonic_ns()

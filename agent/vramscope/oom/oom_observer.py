@@ -11,7 +11,7 @@ import hashlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from vramscope.guard import summary
@@ -152,6 +152,11 @@ class OomObserver:
         moment = Moment(self._clock.time_ns(), "asked", thread_number=None, linked_to=linked_to)
         self._report(moment, "full")
         return moment.id
+
+    @property
+    def open(self) -> Collection[object]:
+        """What ran out since a step has ended last; always the same object."""
+        return self._open
 
     @property
     def has_open(self) -> bool:

@@ -180,9 +180,14 @@ class OomPart:
             self._observer.poll()
 
     @property
-    def is_wanted(self) -> bool:
-        """Whether memory ran out, and it is to be told that the job went on."""
-        return self._observer.has_open
+    def wanted(self) -> tuple[object, ...]:
+        """What is not empty when memory ran out, and it is to be told that the job went on."""
+        return (self._observer.open,)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is more to do than that: not at each end of a step."""
+        return False
 
     def at_boundary(self, step: int) -> None:
         """A step has ended. Training thread."""

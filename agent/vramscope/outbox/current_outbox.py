@@ -49,6 +49,10 @@ class CurrentOutbox:
             message.first_index -= self._first_index.setdefault(message.kind, message.first_index)
         self._outbox.put(message)
 
+    def send(self) -> None:
+        """Have what was put sent: rows wait for this."""
+        self._outbox.send()
+
     def count_lost(
         self, reason: str, *, samples: int = 0, steps: int = 0, messages: int = 0
     ) -> None:

@@ -22,7 +22,7 @@ from vramscope.outbox.entry import Entry, count_lost, entry_of
 from vramscope.outbox.losses import OUTBOX_FULL, Losses
 from vramscope.outbox.spool import Spool
 from vramscope.outbox.wakeup import Wakeup
-from vramscope_protocol.messages import DurableMessage, FieldTable
+from vramscope_protocol.messages import Batch, DurableMessage, FieldTable
 
 SPOOL_NOTE: Final = "spool"
 _SPOOL_RETRY_S: Final = 10.0
@@ -67,7 +67,10 @@ class Outbox:
         self.tables[table.table] = table
 
     def put(self, message: DurableMessage) -> None:
-        """Take a message and number it. Never blocks; any thread, re-entrant."""
+        """Take a message and number it. Never blocks; any thread, re-entrant.
+
+        It is sent at once; rows wait for :meth:`send`, as they come several batches at a time.
+        """
         self._incoming.append(message)
         # Not the lock's owner: the owner may be this very thread, below us on the stack.
         while self._incoming and self._lock.acquire(blocking=False):
@@ -75,6 +78,11 @@ class Outbox:
                 self._number_incoming()
             finally:
                 self._lock.release()
+        if not isinstance(message, Batch):
+            self.wakeup.set()
+
+    def send(self) -> None:
+        """Have the transport wake up for what was put."""
         self.wakeup.set()
 
     def count_lost(

@@ -42,6 +42,17 @@ class IntervalPeaks:
                 told[at] = max(told[at], peak)
         self._before = None if is_reset else peaks
 
+    def end(self, peaks: FourPeaks, *, is_reset: bool) -> FourPeaks:
+        """The same at the end of an interval: its peaks.
+
+        Args:
+            peaks, is_reset: see :meth:`saw`.
+        """
+        if is_reset and self._before is None and self._known == self._bound == _NOTHING:
+            return peaks  # reset when it began, and not seen since
+        self.saw(peaks, is_reset=is_reset)
+        return self.take()
+
     def missed(self) -> None:
         """The counters could not be read, and may have been reset meanwhile."""
         self._before = _NO_BOUND

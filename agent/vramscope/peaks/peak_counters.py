@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from vramscope.peaks.peak_layout import UNKNOWN_PEAKS, FourPeaks
 from vramscope_protocol.columns import UNKNOWN
 
 
-class Interval(NamedTuple):
+class Interval(Struct, frozen=True):
     """The counters at the end of an interval, which is where the next one begins."""
 
     stats: Mapping[str, Any] | None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from vramscope_protocol.columns import UNKNOWN
 
@@ -23,7 +25,7 @@ UNKNOWN_PEAKS: Final[FourPeaks] = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 _PoolPeaks = dict[Any, int]
 
 
-class Peaks(NamedTuple):
+class Peaks(Struct, frozen=True):
     """Every peak of one device."""
 
     fixed: list[int]
@@ -64,6 +66,10 @@ class PeakLayout:
             for name in PEAK_COUNTERS
         ]
         self._four = places
+        known = [at for at in places if at is not None]
+        self._get_four: Callable[[list[int]], FourPeaks] | None = (
+            itemgetter(*known) if len(known) == len(places) else None
+        )
 
     def read(self, stats: Mapping[str, Any]) -> Peaks:
         """The peaks of these counters.
@@ -78,6 +84,8 @@ class PeakLayout:
     def four(self, peaks: Peaks) -> FourPeaks:
         """Those that are told of each step."""
         fixed = peaks.fixed
+        if self._get_four is not None:
+            return self._get_four(fixed)
         one, two, three, four = (UNKNOWN if at is None else fixed[at] for at in self._four)
         return one, two, three, four
 

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import threading
 
+from msgspec import Struct
+
 from vramscope.peaks.peak_counters import Interval, PeakCounters
 from vramscope.peaks.peak_layout import FourPeaks
 from vramscope_protocol.columns import UNKNOWN
 
 
-class PeakAccount:
+class PeakAccount(Struct, eq=False):
     """Highest values and allocated bytes of some intervals. Unknown once one of them is."""
 
-    def __init__(self) -> None:
-        self.peaks: FourPeaks | None = None
-        self.volume_bytes = 0
+    peaks: FourPeaks | None = None
+    volume_bytes: int = 0
 
     def add(self, peaks: FourPeaks, volume_bytes: int) -> None:
         """Add an interval."""
         before = self.peaks
-        if before is None:
-            self.peaks = peaks
-        elif before != peaks:
+        if before is None:  # the first: nearly always the only one
+            self.peaks, self.volume_bytes = peaks, volume_bytes
+            return
+        if before != peaks:
             one, two, three, four = (
                 UNKNOWN if UNKNOWN in pair else max(pair)
                 for pair in zip(before, peaks, strict=True)
@@ -79,17 +81,19 @@ class PeakMeter:
         try:
             interval = self._counters.take(at_step_end=at_step_end, in_backward=in_backward)
             if interval is not None:
-                self._add(interval)
+                volume_bytes = self._volume_bytes(interval)
+                # A copy: garbage collection may end a phase in the middle.
+                for account in self._open.copy():
+                    account.add(interval.peaks, volume_bytes)
             return interval
         finally:
             self._marking.release()
 
-    def _add(self, interval: Interval) -> None:
+    def _volume_bytes(self, interval: Interval) -> int:
         before_bytes, self._total_bytes = self._total_bytes, interval.allocated_total_bytes
         volume_bytes = UNKNOWN
         if UNKNOWN not in (before_bytes, self._total_bytes) and not interval.begins_anew:
             volume_bytes = self._total_bytes - before_bytes
         if volume_bytes < 0:  # the totals were reset by somebody we do not see
             volume_bytes = UNKNOWN
-        for account in list(self._open):
-            account.add(interval.peaks, volume_bytes)
+        return volume_bytes

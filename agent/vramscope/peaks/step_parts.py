@@ -79,6 +79,11 @@ class StepParts:
         self._cost_ns = 0
         self._is_splitting = False
 
+    @property
+    def is_splitting(self) -> bool:
+        """Whether this step is split: else nobody need tell what goes on within it."""
+        return self._stretch is not None
+
     def backward_begins(self) -> None:
         """A backward pass begins; not one inside another."""
         if self._stretch is None:

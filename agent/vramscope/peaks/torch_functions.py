@@ -88,9 +88,9 @@ class TorchFunctions:
             read, reset = self._originals[READ], self._originals[RESET]
             totals = self._originals.get(RESET_TOTALS)
             peaks = UserPeaks(
-                lambda: read(index),
-                lambda: reset(index),
-                None if totals is None else lambda: totals(index),
+                functools.partial(read, index),
+                functools.partial(reset, index),
+                None if totals is None else functools.partial(totals, index),
             )
             self._devices[index] = peaks
         return peaks

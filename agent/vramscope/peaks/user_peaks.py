@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from vramscope.peaks.interval_peaks import IntervalPeaks
 from vramscope.peaks.peak_counters import Interval
@@ -22,7 +24,7 @@ _ATTEMPTS: Final = 4
 Stats = Mapping[str, Any]
 
 
-class _Kept(NamedTuple):
+class _Kept(Struct, frozen=True):
     resets: int
     """How often the job has reset its peaks."""
     peaks: Peaks | None = None
@@ -151,7 +153,7 @@ class UserPeaks:
 
     def _take(self, reset: bool) -> Interval:
         kept = self._kept
-        floor = self._floor(kept)
+        floor = kept.peaks if kept.latest is None else self._floor(kept)
         stats = self._read()
         marked = _Kept(kept.resets, floor, stats)
         if self._kept is not kept:
@@ -164,17 +166,15 @@ class UserPeaks:
             self._reset()
         layout = self._layout_of(stats)
         real = layout.read(stats)
-        self._interval.saw(layout.four(real), is_reset=reset)
-        floor = fold(floor, real)
-        folded = _Kept(kept.resets, floor)
+        peaks = self._interval.end(layout.four(real), is_reset=reset)
+        folded = fold(floor, real)
         if self._kept is marked:
-            self._kept = folded
-        if floor is not real:  # else there is nothing higher
-            layout.raise_to(stats, floor)
+            self._kept = _Kept(kept.resets, folded)
+        if folded is not real:  # else there is nothing higher
+            layout.raise_to(stats, folded)
         total_bytes = total_bytes_of(stats)
         if total_bytes != UNKNOWN:
             total_bytes += self._reset_total_bytes
-        peaks = self._interval.take()
         self._is_behind = False
         if was_behind:
             # They are of the interval before as well, which was not ended when it was over.

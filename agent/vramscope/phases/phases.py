@@ -78,9 +78,11 @@ class Phases:
         """Whether the user or a callback says at this moment what the phase is."""
         return any(each.source in ("user", "callback") for each in list(self._active))
 
-    def step_ended(self, step: int) -> None:
-        """``step`` optimizer steps are finished."""
+    def step_ended(self, step: int) -> int:
+        """``step`` optimizer steps are finished; the code of the phase in which."""
         self._step = step
+        # Mostly there is none: the rest is asked for where it matters.
+        return self.code() if self._active or self.is_waiting_for_data else _TRAIN
 
     def begin(self, name: str, source: Source, start_ns: int | None = None) -> Stretch:
         """Enter a phase, on any thread.

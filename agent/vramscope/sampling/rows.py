@@ -7,7 +7,9 @@ from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from vramscope_protocol.codec import MAX_BATCH_ROWS, MAX_MESSAGE_BYTES
 from vramscope_protocol.columns import ITEM_BYTES, UNKNOWN, encode_columns
@@ -52,7 +54,7 @@ class FieldSet:
         self.batch_rows = max(1, min(MAX_BATCH_ROWS, MAX_MESSAGE_BYTES // 2 // row_bytes))
 
 
-class _Row(NamedTuple):
+class _Row(Struct, frozen=True):
     number: int
     fields: FieldSet
     values: Sequence[Value]

@@ -3,8 +3,8 @@
 Wiring (agent.py): construct with every part below, ``start``; at the end ``stop``, which joins
 the thread and then flushes the last rows into the outbox, before the goodbye is put there. The
 sampler drives the others: each turn runs the commands that only read and lets late ones expire;
-four times a second rows are flushed and the outbox spills; once a second the step hooks are
-looked after and the status goes out.
+twice a second rows are flushed, the outbox spills and the transport is woken, once; every second
+time the step hooks are looked after first, and the status goes with the rows.
 
 A turn costs little by itself (7 us) and much by coming seldom: with cold caches, and with the
 wake-up, 100 to 250 us of CPU time. So a turn does nothing that could be done less often.
@@ -24,7 +24,7 @@ from vramscope.collectors.self_cost import CpuMeter, SelfCost
 from vramscope.commands.queue import CommandQueue
 from vramscope.devices.caching_allocator import Stats
 from vramscope.devices.device import Device, DeviceMemory
-from vramscope.guard import guarded
+from vramscope.guard import guarded, guarded_call
 from vramscope.memory_map.memory_map import MemoryMap
 from vramscope.notices import Notices
 from vramscope.phases.phases import Phases
@@ -41,7 +41,8 @@ from vramscope_protocol.series import PHASE, STEP, TIME_NS, unit_of
 
 THREAD_NAME: Final = "vramscope-sampler"
 MAX_RATE_HZ: Final = 100.0
-FLUSH_INTERVAL_S: Final = 0.25
+FLUSH_INTERVAL_S: Final = 0.5
+"""What is sent is at least this far behind, and each time wakes a thread: 0.1 to 0.3 ms of it."""
 STATUS_INTERVAL_S: Final = 1.0
 
 _DEVICE_NAMES: Final = (
@@ -62,6 +63,10 @@ class SamplerOutbox(RowSink, StatusOutbox, Protocol):
 
     def spill(self) -> None:
         """Move what does not fit in memory to disk."""
+        ...
+
+    def send(self) -> None:
+        """Have what was put sent."""
         ...
 
 
@@ -124,7 +129,7 @@ class Sampler:
         self._on_memory = on_memory
         self._poller = StatsPoller(device, clock, notices)
         self._rows = RowBuffer("sample", outbox)
-        self._columns: tuple[Layout, tuple[tuple[str, ...], ...], FieldSet] | None = None
+        self._columns: tuple[Layout, list[tuple[str, ...]], FieldSet] | None = None
         self._taken = 0
         self._budget = CostBudget(min(rate_hz, MAX_RATE_HZ), cost_budget)
         now_ns = clock.monotonic_ns()
@@ -200,37 +205,36 @@ class Sampler:
         return self._rows.waiting()
 
     def flush(self) -> None:
-        """Hand every row to the outbox."""
+        """Hand every row to the outbox, and have it sent."""
         self._rows.flush()
         self._steps.flush()
+        self._outbox.send()
 
     def tick(self) -> None:
         """One turn: a sample, and what is due besides."""
         now_ns = self._clock.monotonic_ns()
         self._samples.take(now_ns)
         asked = len(self._asked)
-        with guarded("sample"):
-            self._sample()
+        guarded_call("sample", self._sample, None)
         for _ in range(asked):
             self._asked.popleft().set()
-        with guarded("commands"):
-            self._commands.run_on_agent_thread(self._steps.step)
+        if self._commands.has_work:
+            with guarded("commands"):
+                self._commands.run_on_agent_thread(self._steps.step)
         if self._map is not None:
-            with guarded("memory map"):
-                self._map.tick()
-        if self._flushes.wait_s(now_ns) == 0:
+            guarded_call("memory map", self._map.tick, None)
+        if self._statuses.is_due(now_ns):
+            self._statuses.take(now_ns)
+            guarded_call("step hooks", self._steps.poll, None)
+            with guarded("status"):
+                self._offer_status(self._status.make(now_ns, self._taken))
+        # After the status, which then goes with the rows.
+        if self._flushes.is_due(now_ns):
             self._flushes.take(now_ns)
-            with guarded("phases"):
-                self._phases.poll()
+            guarded_call("phases", self._phases.poll, None)
             with guarded("flush"):
                 self.flush()
                 self._outbox.spill()
-        if self._statuses.wait_s(now_ns) == 0:
-            self._statuses.take(now_ns)
-            with guarded("step hooks"):
-                self._steps.poll()
-            with guarded("status"):
-                self._offer_status(self._status.make(now_ns, self._taken))
 
     def _run(self) -> None:
         with guarded("sampler thread"):
@@ -275,8 +279,13 @@ class Sampler:
         if self._on_memory is not None:
             self._on_memory(stats, device)
         others: list[int] = []
+        names: list[tuple[str, ...]] = []
         for collector in self._collectors:
-            others.extend(_read(collector))
+            values = guarded_call("collector", collector.read, ())
+            each = collector.names
+            names.append(each)
+            # One that fails costs its own columns and no others.
+            others += values if len(values) == len(each) else [UNKNOWN] * len(each)
         cpu_us = self._self_cost.cpu_ns() // 1000
         sample_us = (self._clock.monotonic_ns() - start_ns) // 1000
         row = [
@@ -297,25 +306,14 @@ class Sampler:
             self._self_cost.held_ns // 1000,
             *others,
         ]
-        self._rows.append(self._field_set(layout), row)
+        self._rows.append(self._field_set(layout, names), row)
         self._taken += 1
 
-    def _field_set(self, layout: Layout) -> FieldSet:
-        others = tuple([collector.names for collector in self._collectors])
+    def _field_set(self, layout: Layout, others: list[tuple[str, ...]]) -> FieldSet:
         columns = self._columns
         if columns is None or columns[0] is not layout or columns[1] != others:
             names = [TIME_NS, STEP, PHASE, *layout.keys, *_DEVICE_NAMES, *_AGENT_NAMES]
-            names += [name for each in others for name in each]
+            names += (name for each in others for name in each)
             fields = FieldSet([Field(name, "q", unit_of(name)) for name in names])
             columns = self._columns = (layout, others, fields)
         return columns[2]
-
-
-def _read(collector: Collector) -> Sequence[int]:
-    """What a collector reads: one that fails costs its own columns and no others."""
-    with guarded("collector"):
-        values = collector.read()
-        if len(values) == len(collector.names):
-            return values
-        raise ValueError(f"expected {len(collector.names)} values, got {len(values)}")
-    return [UNKNOWN] * len(collector.names)

@@ -25,6 +25,7 @@ class BackwardHook(LatePatch):
         is_training_thread: whether the calling thread is the one that trains.
         on_begin: called when a pass begins.
         on_end: called when it is over, also by an exception.
+        is_wanted: whether a pass that begins now is worth telling; asked at each of that thread.
     """
 
     def __init__(
@@ -32,17 +33,22 @@ class BackwardHook(LatePatch):
         is_training_thread: Callable[[], bool],
         on_begin: Callable[[], None],
         on_end: Callable[[], None],
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__(AUTOGRAD_MODULE, "backward", self._begins, self._ended, "backward hook")
         self._is_training_thread = is_training_thread
         self._on_begin = on_begin
         self._on_end = on_end
+        self._is_wanted = is_wanted
         self._depth = 0
         self._is_told = False
 
     def _begins(self, tensors: Any) -> None:
         del tensors
         if not self._is_training_thread():
+            return
+        # A pass inside one that is not wanted is seen to be inside: autograd is busy.
+        if not self._depth and not self._is_wanted():
             return
         self._depth += 1
         if self._depth == 1 and autograd_reason(sys.modules["torch"]) is None:

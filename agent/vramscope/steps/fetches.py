@@ -39,6 +39,8 @@ class Fetches:
         self._self_cost = self_cost
         self._evaluation = evaluation or Evaluation(phases)
         self._wait = DataWait()
+        self.take_wait_us = self._wait.take_us
+        """Microseconds waited since the last call; unknown if no batch was ever fetched."""
         self._wait_start_ns = 0
         self._thread: int | None = None
         self.saves = Saves(phases, self.is_training_thread, self._evaluation.before_save)
@@ -76,10 +78,6 @@ class Fetches:
                 self._phases.waited_for_data(self._wait_start_ns)
             self._evaluation.after_fetch(is_over)
         self._charge(begin_ns)
-
-    def take_wait_us(self) -> int:
-        """Microseconds waited since the last call; unknown if no batch was ever fetched."""
-        return self._wait.take_us()
 
     def _charge(self, begin_ns: int) -> None:
         # Not the CPU clock of the thread: reading that costs as much as all the rest.

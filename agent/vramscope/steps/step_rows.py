@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vramscope.collectors.allocator import AllocatorCounters, Layout
 from vramscope.devices.device import Device
-from vramscope.guard import guarded
+from vramscope.guard import guarded_row
 from vramscope.notices import Notices
-from vramscope.peaks.step_peaks import PEAK_NAMES, StepPeaks
+from vramscope.peaks.step_peaks import StepPeaks
 from vramscope.sampling.clock import Clock
-from vramscope.sampling.rows import FieldSet, Row, RowBuffer, RowSink
+from vramscope.sampling.rows import FieldSet, Row, RowBuffer, RowSink, Value
 from vramscope.steps.step_columns import StepColumns
 from vramscope.steps.user_values import UserValues
 from vramscope_protocol.columns import UNKNOWN
@@ -49,6 +49,8 @@ class StepRows:
         self._rows = RowBuffer("step", outbox)
         self._user_values = UserValues(notices)
         self._more: list[StepColumns] = []
+        self._takes: list[tuple[Callable[[], Sequence[int]], list[int]]] = []
+        """What reads them, and what stands there if that fails."""
         self._columns: tuple[Layout, tuple[Field, ...], FieldSet] | None = None
         self._last_boundary_ns: int | None = None
         self.peak_bytes = UNKNOWN
@@ -57,6 +59,7 @@ class StepRows:
     def add_columns(self, columns: StepColumns) -> None:
         """Before the first row: add columns."""
         self._more.append(columns)
+        self._takes.append((columns.take, [UNKNOWN] * len(columns.names)))
 
     def log(self, values: Mapping[str, Any]) -> None:
         """Add the user's numbers to the next row."""
@@ -77,13 +80,14 @@ class StepRows:
             stats = self._device.memory_stats()
         else:
             stats, of_peaks = self._peaks.end_step(data_wait_us)
-            self.peak_bytes = of_peaks[self._peaks.names.index(PEAK_NAMES[0])]
+            self.peak_bytes = of_peaks[0]
         layout, values = self._counters.read(stats)
-        now_ns = self._clock.monotonic_ns()
+        clock = self._clock
+        now_ns = clock.monotonic_ns()
         last_ns = self._last_boundary_ns
         self._last_boundary_ns = now_ns
-        row = [
-            self._clock.time_ns(),
+        row: list[Value] = [
+            clock.time_ns(),
             step,
             phase,
             *values,
@@ -91,9 +95,10 @@ class StepRows:
             data_wait_us,
             *of_peaks,
         ]
-        for columns in self._more:
-            row += _values(columns)
-        self._rows.append(self._field_set(layout), [*row, *self._user_values.take()])
+        row += guarded_row("step columns", self._takes)
+        if self._user_values.fields:
+            row += self._user_values.take()
+        self._rows.append(self._field_set(layout), row)
 
     def _field_set(self, layout: Layout) -> FieldSet:
         columns = self._columns
@@ -107,12 +112,3 @@ class StepRows:
             columns = (layout, user_fields, FieldSet([*fields, *user_fields]))
             self._columns = columns
         return columns[2]
-
-
-def _values(columns: StepColumns) -> Sequence[int]:
-    # A collector that fails must not cost the row.
-    with guarded("step columns"):
-        values = columns.take()
-        if len(values) == len(columns.names):
-            return values
-    return [UNKNOWN] * len(columns.names)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
-from vramscope.guard import guarded
+from vramscope.guard import guarded_call
 from vramscope.history.no_collection import current_frames
 from vramscope.patch import Patch
 from vramscope.steps.import_watcher import ImportWatcher, is_imported
@@ -126,8 +126,7 @@ class TorchHooks:
         def hook(stepped: Any, args: Any, options: Any) -> None:
             del args, options
             if os.getpid() == self._pid:
-                with guarded("step hook"):
-                    call(stepped)
+                guarded_call("step hook", call, None, stepped)
 
         # Read by Dynamo: a compiled step must call this, not trace into it.
         hook.__dict__["_torchdynamo_disable"] = True

@@ -39,6 +39,16 @@ BATCH_FALLBACK_S: Final = 30.0
 SURPLUS_STEPS: Final = 3
 """After so many steps of a framework in a row that were several optimizer steps, it counts."""
 
+METERED_STEPS: Final = 8
+"""The CPU time of every such step end is asked for, and counted for all since the last one: asking
+takes a twentieth of what is measured."""
+
+TOLD_STEPS: Final = 8
+"""Who listens to optimizers is told of one that steps on again after so many steps."""
+
+_MAX_OPTIMIZERS: Final = 1_000
+"""A job may step one for each parameter."""
+
 Source = Literal["optimizer", "framework", "batch", "user"]
 
 
@@ -89,7 +99,10 @@ class StepTracker:
             self._fetched,
         )
         self._backward_hook = BackwardHook(
-            self.is_training_thread, self._backward_begins, self._backward_ended
+            self.is_training_thread,
+            self._backward_begins,
+            self._backward_ended,
+            self._is_backward_wanted,
         )
         self._autocast = AutocastCache(
             device.memory_stats, self.is_training_thread, self_cost.add_hook_ns
@@ -100,8 +113,9 @@ class StepTracker:
         self._graphs = GraphWatch()
         self.has_graphs = self._graphs.has_graphs
         self._rows.add_columns(self.loaders)
-        self._backward_listeners: list[Callable[[], None]] = []
+        self._backward_listeners: list[tuple[Callable[[], None], Callable[[], bool]]] = []
         self._optimizer_listeners: list[Callable[[Any], None]] = []
+        self._told_at: dict[int, int] = {}
         self._has_backward = False
         self._source: Source | None = None
         self._counts_batches = False
@@ -115,12 +129,17 @@ class StepTracker:
         self.step = 0
         """Steps finished so far."""
 
-    def listen_backward(self, listener: Callable[[], None]) -> None:
-        """Before ``install``: be called when the first backward pass of each step begins."""
-        self._backward_listeners.append(listener)
+    def listen_backward(self, listener: Callable[[], None], is_wanted: Callable[[], bool]) -> None:
+        """Before ``install``: be called when the first backward pass of a step begins.
+
+        Args:
+            listener: called, if anybody wants to know of that pass.
+            is_wanted: whether this one does; asked when a pass begins.
+        """
+        self._backward_listeners.append((listener, is_wanted))
 
     def listen_optimizer(self, listener: Callable[[Any], None]) -> None:
-        """Before ``install``: be called with the optimizer after each of its steps."""
+        """Before ``install``: be called with an optimizer after a step of it, every few steps."""
         self._optimizer_listeners.append(listener)
 
     def add_columns(self, columns: StepColumns) -> None:
@@ -236,13 +255,26 @@ class StepTracker:
             self._counts_batches = source == "batch"
             self._notices.clear("steps")
 
+    def _is_backward_wanted(self) -> bool:
+        """Whether a pass that begins now is to be told; what is not is the step's first all the
+        same."""
+        if self._parts is not None and self._parts.is_splitting:
+            return True
+        if self._has_backward:
+            return False
+        for _, is_wanted in self._backward_listeners:
+            if is_wanted():
+                return True
+        self._has_backward = True
+        return False
+
     def _backward_begins(self) -> None:
         # The boundary first: what listeners do is not the forward's.
         if self._parts is not None:
             self._parts.backward_begins()
         if not self._has_backward:
             self._has_backward = True
-            for listener in self._backward_listeners:
+            for listener, _ in self._backward_listeners:
                 listener()
 
     def _backward_ended(self) -> None:
@@ -251,16 +283,27 @@ class StepTracker:
 
     def _before_optimizer_step(self, optimizer: Any) -> None:
         del optimizer
-        if self._parts is not None and self.is_training_thread() and not _in_backward():
-            self._parts.optimizer_begins()
+        parts = self._parts
+        if parts is None or not parts.is_splitting:
+            return
+        if self.is_training_thread() and not _in_backward():
+            parts.optimizer_begins()
 
     def _after_optimizer_step(self, optimizer: Any) -> None:
         step = self.step
+        key = id(optimizer)
+        if step - self._told_at.get(key, -TOLD_STEPS) >= TOLD_STEPS:
+            self._tell_listeners(optimizer, key)
+        self._count_optimizer_step(optimizer)
+        if step == self.step and self._parts is not None and self.is_training_thread():
+            self._parts.optimizer_ended()
+
+    def _tell_listeners(self, optimizer: Any, key: int) -> None:
+        if len(self._told_at) >= _MAX_OPTIMIZERS:
+            self._told_at.clear()
+        self._told_at[key] = self.step
         for listener in self._optimizer_listeners:
             listener(optimizer)
-        self._count_optimizer_step(optimizer)
-        if self._parts is not None and step == self.step and self.is_training_thread():
-            self._parts.optimizer_ended()
 
     def _count_optimizer_step(self, optimizer: Any) -> None:
         is_in_backward = _in_backward()
@@ -269,7 +312,8 @@ class StepTracker:
             self._fetches.optimizer_stepped()
         if self._source == "user" or (self._source == "framework" and self._surplus):
             return
-        self._count_by("optimizer")
+        if self._source != "optimizer":
+            self._count_by("optimizer")
         if is_in_backward:
             self._after_backward_step(optimizer)
         elif self._cycle.ends_step(id(optimizer)):
@@ -317,15 +361,17 @@ class StepTracker:
         if not self._at_boundary.acquire(blocking=False):
             return
         try:
-            meter = CpuMeter()
+            meter = None if self.step % METERED_STEPS else CpuMeter()
             self._backward.ended()
             self._has_backward = False
             if self._on_boundary is not None:
                 self._on_boundary()
             self.step += 1
-            self._phases.step_ended(self.step)
-            self._rows.append(self.step, self._phases.code(), self._fetches.take_wait_us())
-            self._self_cost.add_hook_ns(meter.end())
+            phase = self._phases.step_ended(self.step)
+            self._rows.append(self.step, phase, self._fetches.take_wait_us())
+            if meter is not None:
+                steps = METERED_STEPS if self.step > METERED_STEPS else 1
+                self._self_cost.add_hook_ns(meter.end() * steps)
             # Not ours to account for: the user asked for what runs here.
             self._run_commands(self.step)
         finally:

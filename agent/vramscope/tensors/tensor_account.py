@@ -110,9 +110,13 @@ class TensorAccount:
                 self._prompt_looks -= 1
                 self._earliest_ns = 0
 
+    def wants_backward(self) -> bool:
+        """Whether it matters now that a backward begins."""
+        return self._clock.monotonic_ns() >= self._due_ns
+
     def backward_began(self) -> None:
         """The first backward of a step is about to begin; on the training thread."""
-        if self._clock.monotonic_ns() < self._due_ns or self._scan or not self._seen_any():
+        if not self.wants_backward() or self._scan or not self._seen_any():
             return
         with self._self_cost.part("census"):
             start_ns = time.perf_counter_ns()

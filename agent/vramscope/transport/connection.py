@@ -5,12 +5,12 @@ from __future__ import annotations
 import encodings.ascii
 import encodings.idna
 import logging
+import os
 import socket
 import struct
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Final
 
@@ -224,7 +224,12 @@ def _thread_cpu_ns(native_id: int | None) -> int:
     if native_id is None:
         return 0
     try:
-        text = Path(f"/proc/self/task/{native_id}/schedstat").read_text(encoding="ascii")
+        # Not through Python's files: those take three times as long, once a second.
+        descriptor = os.open(f"/proc/self/task/{native_id}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(descriptor, 256)
+        finally:
+            os.close(descriptor)
         return int(text.split()[0])
     except (OSError, ValueError, IndexError):
         return 0

@@ -21,6 +21,7 @@ from vramscope.transport.conversation import Conversation, MapFeed
 from vramscope.transport.failure import CONNECT_ERRORS, CONVERSATION_ERRORS, Failure, failure_of
 from vramscope.transport.limits import TransportLimits
 from vramscope.transport.snapshot_lane import SnapshotLane
+from vramscope.transport.status_news import StatusNews
 from vramscope_protocol.messages import AgentStatus, Command, Decision, Register, Welcome
 from vramscope_protocol.session import AgentSession
 
@@ -83,6 +84,7 @@ class Transport:
         self._progress = threading.Event()
         self._connection: Connection | None = None
         self._status: AgentStatus | None = None
+        self._news = StatusNews()
         self._attempts_failed = 0
         self._violations = 0
         self._own_cpu_ns = 0
@@ -94,7 +96,7 @@ class Transport:
         self._thread.start()
 
     def offer_status(self, status: AgentStatus) -> None:
-        """Send this with the next message, unless a newer one comes first. Any thread."""
+        """Send this with the next rows if it tells something and none is newer. Any thread."""
         self._status = status
 
     def renew(self) -> None:
@@ -190,6 +192,7 @@ class Transport:
     def _attempt(self) -> Failure | None:
         """One connection from start to end; what ended it, if it failed."""
         self._renewing = False
+        self._news = StatusNews()
         target = self._target()
         if target is None:
             return None
@@ -246,7 +249,8 @@ class Transport:
     def _next_status(self) -> AgentStatus | None:
         self._own_cpu_ns = time.thread_time_ns()
         status, self._status = self._status, None
-        return status
+        is_news = status is not None and self._news.is_news(status, time.monotonic())
+        return status if is_news else None
 
     def _welcomed(self, target: Target) -> None:
         if self._on_welcome is not None:

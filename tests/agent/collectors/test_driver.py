@@ -23,7 +23,7 @@ class Rig:
 
     def __init__(self) -> None:
         clock, notices = FakeClock(), Notices()
-        self.is_rocm = False
+        self.is_rocm: bool | None = None  # no PyTorch yet
         self.smi = FakeAmdSmi({"uuid": "u-0", "name": "MI", "total": 1, "used": 1})
         nvml = NvmlLibrary(notices, lambda: FakeNvml({"uuid": "GPU-a"}))
         self.driver = Driver(
@@ -53,7 +53,7 @@ def test_once_pytorch_is_one_for_rocm_amds_answers(selects_again: bool) -> None:
         rig.driver.select(0)
     assert rig.driver.read().total_bytes == 1 << 20
     assert rig.driver.uuid == "u-0"
-    rig.is_rocm = False  # what a build is does not change
+    rig.is_rocm = False  # what a build is does not change, and is not asked again
     assert rig.driver.read().total_bytes == 1 << 20
 
 
@@ -66,3 +66,12 @@ def test_the_build_of_the_jobs_torch(
     assert not torch_is_built_for_rocm()  # half imported
     torch.version = SimpleNamespace(hip=hip)
     assert torch_is_built_for_rocm() is expected
+
+
+def test_once_pytorch_is_there_and_not_for_rocm_nvml_stays() -> None:
+    rig = Rig()
+    rig.is_rocm = False
+    rig.driver.select(0)
+    rig.is_rocm = True
+    assert rig.driver.read().total_bytes == 1000
+    assert rig.smi.calls == []

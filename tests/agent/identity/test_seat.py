@@ -26,6 +26,17 @@ def test_a_child_tells_its_parent_once_that_it_is_rank_0(runtime_folder: Path) -
     assert list(runtime_folder.iterdir()) == []
 
 
+def test_it_is_looked_for_in_the_folder_of_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not is_seat_claimed()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "other"))
+    (tmp_path / "other").mkdir()
+    assert not is_seat_claimed()
+    claim_seat(os.getpid())
+    assert is_seat_claimed()
+
+
 def test_the_seat_of_another_process_is_not_ours() -> None:
     claim_seat(os.getppid())
     assert not is_seat_claimed()

@@ -272,3 +272,16 @@ def test_a_field_table_is_known_by_its_number(tmp_path: Path) -> None:
     table = FieldTable(3, [])
     outbox.declare(table)
     assert outbox.tables == {3: table}
+
+
+def test_rows_wait_until_they_are_to_be_sent_and_nothing_else_does(tmp_path: Path) -> None:
+    outbox = make(tmp_path)
+    for _ in range(3):
+        outbox.put(batch())
+    assert not outbox.wakeup.wait(0)
+    outbox.send()
+    assert outbox.wakeup.wait(0)
+    assert not outbox.wakeup.wait(0)  # once for all of them
+    outbox.put(event())
+    assert outbox.wakeup.wait(0)
+    assert len(take_all(outbox)) == 4

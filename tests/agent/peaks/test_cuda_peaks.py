@@ -15,7 +15,7 @@ from vramscope.collectors.nvml import NvmlMonitor
 from vramscope.collectors.nvml_library import NvmlLibrary
 from vramscope.devices.cuda import CudaDevice
 from vramscope.notices import Notices
-from vramscope.peaks.cuda_peaks import CudaPeaks
+from vramscope.peaks.cuda_peaks import WRAPPED_INTERVAL_NS, CudaPeaks
 from vramscope.peaks.peak_counters import Interval, PeakCounters
 from vramscope_protocol.columns import UNKNOWN
 
@@ -178,6 +178,28 @@ def test_a_job_that_moves_to_another_device_has_known_peaks_again_after_a_step(
         assert (after.allocated_peak_bytes, after.volume_bytes) == (peak_bytes, 1 << 26)
         rig.peak(1 << 27, index=1)
         rig.peak(1 << 28, index=0)
+
+
+def test_functions_are_looked_at_again_after_a_while_only(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who puts an original back is noticed by the first step after that."""
+    now_ns = [0]
+    peaks = CudaPeaks(rig.device, rig.notices, clock_ns=lambda: now_ns[0])
+    peaks.take()
+    wrapped = rig.cuda.c_module._cuda_memoryStats
+    rig.cuda.c_module._cuda_memoryStats = rig.cuda.originals["_cuda_memoryStats"]
+    for size_bytes in (1 << 24, 1 << 20):
+        rig.peak(size_bytes)
+        now_ns[0] += WRAPPED_INTERVAL_NS // 3
+        interval = peaks.take()
+        assert interval is not None
+        assert interval.peaks[0] == size_bytes
+    assert rig.cuda.c_module._cuda_memoryStats is not wrapped
+    now_ns[0] += WRAPPED_INTERVAL_NS // 2
+    peaks.take()
+    assert rig.cuda.c_module._cuda_memoryStats is wrapped
+    peaks.remove()
 
 
 def test_threads_that_take_turns_are_passive_and_one_that_goes_on_is_not(rig: Rig) -> None:

@@ -89,3 +89,16 @@ def test_what_is_told_is_always_the_truth(seed: int) -> None:
         known += number > 0 and told == {truth}
         truth = current
     assert 100 < known < 400
+
+
+def test_the_end_of_an_interval_is_a_look_and_its_peaks() -> None:
+    draw = random.Random(7)
+    one, other = IntervalPeaks(), IntervalPeaks()
+    for _ in range(2000):
+        peaks = four(draw.randrange(1000))
+        is_reset = draw.random() < 0.8
+        if draw.random() < 0.3:  # the job resets in between
+            for interval in (one, other):
+                interval.saw(four(500), is_reset=True)
+        other.saw(peaks, is_reset=is_reset)
+        assert one.end(peaks, is_reset=is_reset) == other.take()

@@ -53,6 +53,32 @@ def test_every_way_to_run_a_backward_is_told(rig: Rig) -> None:
     assert rig.told == ["begin", "end"] * 4
 
 
+def test_a_pass_that_nobody_wants_is_not_told_nor_what_runs_inside_it(rig: Rig) -> None:
+    import torch
+
+    outer, inner = weight(), weight()
+    asked: list[bool] = []
+
+    def is_wanted() -> bool:
+        asked.append(len(asked) != 0)
+        return asked[-1]
+
+    rig.hook._is_wanted = is_wanted
+
+    def within(gradient: Any) -> None:
+        del gradient
+        with torch.enable_grad():
+            inner.sum().backward()
+
+    total = outer.sum()
+    total.register_hook(within)
+    total.backward()  # not wanted; that inside it would be
+    assert rig.told == []
+    assert inner.grad is not None
+    outer.sum().backward()
+    assert rig.told == ["begin", "end"]
+
+
 def test_asking_for_gradients_is_no_backward(rig: Rig) -> None:
     import torch
 

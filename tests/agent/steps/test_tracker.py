@@ -11,7 +11,8 @@ import pytest
 from tests.support.fake_torch import nested_stats
 from tests.support.step_rig import Rig, backward_with_steps_inside, parameter, sgd, step_in_backward
 from vramscope.collectors.allocator import DEFAULT_KEYS
-from vramscope.steps.tracker import BATCH_FALLBACK_S
+from vramscope.steps import tracker as tracker_module
+from vramscope.steps.tracker import BATCH_FALLBACK_S, METERED_STEPS, TOLD_STEPS
 from vramscope_protocol.codec import MAX_FIELDS, MAX_TABLES
 from vramscope_protocol.columns import UNKNOWN
 
@@ -83,6 +84,24 @@ def test_the_hooks_time_is_charged_to_the_agent(rig: Rig) -> None:
     assert rig.self_cost.cpu_ns() > 0
 
 
+def test_the_time_of_some_step_ends_stands_for_that_of_the_others(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes 5 us here, however many are measured."""
+    measured: list[int] = []
+
+    class Meter:
+        def end(self) -> int:
+            measured.append(rig.tracker.step)
+            return 5000
+
+    monkeypatch.setattr(tracker_module, "CpuMeter", Meter)
+    for _ in range(10 * METERED_STEPS + 1):
+        rig.tracker.mark_step()
+    assert len(measured) == 11
+    assert rig.self_cost.parts_us()["hooks"] == 5 * (10 * METERED_STEPS + 1)
+
+
 def test_a_step_inside_a_boundary_is_not_a_step(rig: Rig) -> None:
     """Garbage collection during a command may run a finalizer that steps."""
     rig.tracker._run_commands = lambda step: rig.tracker.mark_step()
@@ -120,6 +139,19 @@ def test_every_optimizer_step_is_a_step(rig: Rig) -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.torch
+def test_who_listens_hears_of_an_optimizer_at_once_and_then_every_few_steps(rig: Rig) -> None:
+    heard: list[tuple[Any, int]] = []
+    rig.tracker.listen_optimizer(lambda optimizer: heard.append((optimizer, rig.tracker.step)))
+    rig.tracker.install()
+    first = sgd()
+    for _ in range(TOLD_STEPS + 1):
+        first.step()
+    second = sgd()
+    second.step()
+    assert heard == [(first, 0), (first, TOLD_STEPS), (second, TOLD_STEPS + 1)]
+
+
 def test_two_optimizers_are_one_step_an_iteration(rig: Rig) -> None:
     rig.tracker.install()
     one, other = sgd(), sgd()

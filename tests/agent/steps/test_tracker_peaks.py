@@ -26,7 +26,9 @@ class EmulatedRig(Rig):
         super().__init__(device=emulation.device, peaks=peaks.steps)
         self.backwards: list[int] = []
         if listens:
-            self.tracker.listen_backward(lambda: self.backwards.append(self.tracker.step))
+            self.tracker.listen_backward(
+                lambda: self.backwards.append(self.tracker.step), lambda: True
+            )
         self.tracker.install()
 
 
@@ -88,6 +90,48 @@ def test_accumulated_passes_are_one_step(rig: EmulatedRig) -> None:
     assert [row["step"] for row in rows] == [1, 2, 3, 4]
     # A sum at a time, and the gradient that stays; three products.
     assert part(rows[-1], "forward") == (12, 12)
+
+
+def test_a_backward_is_told_if_it_is_the_first_of_its_step_and_somebody_wants_it(
+    emulation: Any,
+) -> None:
+    rig = EmulatedRig(emulation, budget=0.0, listens=False)
+    wants = [False, True, True, False]
+    rig.tracker.listen_backward(
+        lambda: rig.backwards.append(rig.tracker.step), lambda: wants.pop(0)
+    )
+    rig.tracker.install()
+    parameter = weight(1)
+    optimizer = sgd(parameter)
+    for _ in range(4):
+        for _ in range(2):  # by the second one there is a gradient of this step
+            (parameter * 2).sum().backward()
+        optimizer.step()
+    rig.tracker.remove()
+    assert rig.backwards == [1, 2]
+    assert wants == []
+
+
+def test_in_a_step_that_is_not_split_nothing_is_marked_within(emulation: Any) -> None:
+    from vramscope.peaks.peak_meter import PeakMeter
+
+    rig = EmulatedRig(emulation, budget=1e-9)
+    parameter = weight(1)
+    optimizer = sgd(parameter)
+    marks: list[bool] = []
+    with pytest.MonkeyPatch.context() as patch:
+        mark = PeakMeter.mark
+
+        def counted(meter: PeakMeter, *, at_step_end: bool = False, **options: bool) -> Any:
+            marks.append(at_step_end)
+            return mark(meter, at_step_end=at_step_end, **options)
+
+        patch.setattr(PeakMeter, "mark", counted)
+        for _ in range(5):
+            (parameter * 2).sum().backward()
+            optimizer.step()
+    rig.tracker.remove()
+    assert marks == [True] * 5
 
 
 def test_two_optimizers_of_one_step_are_both_the_optimizer(rig: EmulatedRig) -> None:
