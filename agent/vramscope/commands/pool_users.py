@@ -9,22 +9,27 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from vramscope.commands.cache_plan import DEFAULT_POOL
 
 Segment: TypeAlias = "Mapping[str, Any]"
 PoolId: TypeAlias = "tuple[int, ...]"
 
+_FROZEN_BY_PYTHON: Final = 1000
+"""Python 3.12 begins with some hundreds of frozen objects; a job that freezes has far more."""
+
 
 def without_lone_pools(segments: list[Segment]) -> list[Segment]:
     """The same segments, those of private pools that nobody keeps as of the default pool.
 
-    Only where there are private pools the objects of the job are gone through. Training thread,
-    outside of any capture.
+    Only where there are private pools the objects of the job are gone through. Where it has frozen
+    them (``gc.freeze``), all pools count as kept. Training thread, outside of any capture.
     """
     torch: Any = sys.modules.get("torch")
-    if torch is None or all(_pool(segment) == DEFAULT_POOL for segment in segments):
+    if torch is None or gc.get_freeze_count() > _FROZEN_BY_PYTHON:
+        return segments  # graphs may be among the objects that the collector does not list
+    if all(_pool(segment) == DEFAULT_POOL for segment in segments):
         return segments
     kept = {DEFAULT_POOL, *_kept_pools(torch.cuda, gc.get_objects())}
     return [

@@ -58,6 +58,13 @@ def test_without_private_pools_no_object_is_looked_at(monkeypatch: pytest.Monkey
     assert pools(ORDINARY, ORDINARY) == [ORDINARY, ORDINARY]
 
 
+def test_where_objects_are_frozen_all_pools_may_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 100_000)
+    assert pools(LONE, ORDINARY) == [LONE, ORDINARY]
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 375)  # of Python 3.12 itself
+    assert pools(LONE, ORDINARY) == [ORDINARY, ORDINARY]
+
+
 def test_a_torch_without_pools_of_ones_own_has_graphs_alone() -> None:
     cuda: Any = sys.modules["torch"].cuda
     del cuda.MemPool
