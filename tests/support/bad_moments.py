@@ -79,6 +79,7 @@ class BadMoment:
             code, output, errors = finish(twin)
         finally:
             twin.kill()
+            twin.wait()
         assert code == 0, output + errors
         assert self._wrong(told) == []
         assert self._text("job", "losses") == self._text("twin", "losses")
@@ -148,6 +149,7 @@ class BadMoment:
             told = [_final(api, each) for each in (*posted, *dry)]
         finally:
             job.kill()
+            job.wait()
         assert {each["state"] for each in expired} <= {"expired"}, expired
         assert {each["state"] for each in read} <= {"done"}, read
         return told

@@ -35,6 +35,7 @@ def check_states(folder: Path, device: str, seeds: range, settings: str = "") ->
             code, output, errors = finish(job)
         finally:
             job.kill()
+            job.wait()
     assert code == 0, output + errors
     # Not all states are of one kind.
     assert sum(each["returned_bytes"] > 0 for each in told) > len(told) / 3

@@ -42,6 +42,7 @@ def check_rollback(folder: Path, device: str, cap_mib: int, sample_kib: int) -> 
             code, output, errors = finish(job)
         finally:
             job.kill()
+            job.wait()
     assert code == 0, output + errors
     assert ran_out["state"] == "failed", ran_out
     assert ran_out["result"] == {"ran_out": True}

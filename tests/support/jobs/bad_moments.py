@@ -57,6 +57,7 @@ class Job:
         self.frequencies = torch.linspace(0.1, 1.0, WIDTH, device=self.device)
         self.forward: Any = self.model
         self.graph: Any = None
+        self.kept: Any = None
         self.losses: list[str] = []
         self.step = 0
         self.samples = 0
@@ -153,6 +154,7 @@ class Job:
         after = list(model.parameters())
         assert not all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
         self.graph = graph
+        self.kept = model, optimizer, samples  # whose memory the graph reads and writes
 
     def _loss(self, found: Any, samples: Any) -> Any:
         return (found - samples.roll(1, 1)).square().mean()
