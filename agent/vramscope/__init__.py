@@ -157,6 +157,7 @@ def command(
     right: Literal["view", "control"] = "control",
     place: Literal["step boundary", "agent thread"] = "step boundary",
     same_step: bool = False,
+    changes_training: bool = False,
 ) -> Callable[[_Function], _Function]: ...
 
 
@@ -167,6 +168,7 @@ def command(
     right: str = "control",
     place: str = "step boundary",
     same_step: bool = False,
+    changes_training: bool = False,
 ) -> Any:
     """Let a function of the job be a command on the page, called ``user.`` and its name.
 
@@ -183,6 +185,7 @@ def command(
         place: on the training thread at a ``"step boundary"``, or at once on the ``"agent
             thread"``, which must touch neither the device nor what trains.
         same_step: at the end of the same step on all ranks, or on none.
+        changes_training: whoever asks for it confirms it once more, and a policy needs consent.
     """
 
     name = None if callable(given) else given
@@ -190,7 +193,14 @@ def command(
     def decorate(function: Any) -> Any:
         from vramscope.commands.user import declare
 
-        declare(function, name, right=right, place=place, same_step=same_step)
+        declare(
+            function,
+            name,
+            right=right,
+            place=place,
+            same_step=same_step,
+            changes_training=changes_training,
+        )
         return function
 
     return decorate(given) if callable(given) else decorate

@@ -41,6 +41,8 @@ class UserCommand(Struct, omit_defaults=True):
     right: Right = "control"
     place: Place = "step boundary"
     same_step: bool = False
+    changes_training: bool = False
+    """A person confirms it once more."""
     params: Annotated[list[UserParam], Meta(max_length=MAX_PARAMS)] = field(
         default_factory=list[UserParam]
     )

@@ -33,6 +33,7 @@ class NotingCoordinator:
     def __init__(self) -> None:
         self.records: list[CommandRecord] = []
         self.issuers: list[Issuer] = []
+        self.requests: list[CommandRequest] = []
         self.refuses: VramscopeError | None = None
 
     async def submit(self, run: str, request: CommandRequest, issuer: Issuer) -> CommandRecord:
@@ -47,6 +48,7 @@ class NotingCoordinator:
         )  # fmt: skip
         self.records.append(record)
         self.issuers.append(issuer)
+        self.requests.append(request)
         return record
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from vramscope.cli.api_client import ApiClient, add_server_options
 from vramscope.cli.one_line_parser import OneLineParser
+from vramscope.cli.printable import printable
 from vramscope.cli.problem import Problem
 from vramscope.size_text import size_text
 from vramscope_protocol.command_table import COMMANDS
@@ -27,9 +29,11 @@ def execute(arguments: list[str]) -> int:
     client = ApiClient.from_options(options)
     ranks = _ranks(options.ranks)
     given = dict(map(_split, options.param))
-    if not options.dry_run and not options.yes:
-        _confirm(options.name, options.run)
-    texts = _text_params(client, options.run, options.name) if given else frozenset[str]()
+    is_to_confirm = not options.dry_run and not options.yes
+    declared = _declared(client, options) if given or is_to_confirm else []
+    if is_to_confirm:
+        _confirm(options.name, options.run, declared)
+    texts = _text_params(declared)
     body = {
         "name": options.name,
         "ranks": ranks,
@@ -40,7 +44,7 @@ def execute(arguments: list[str]) -> int:
     posted = client.post("runs", options.run, "commands", body=body)
     wait_s = _DEADLINE_S if options.wait is None else options.wait
     command = _wait(client, options.run, str(posted["id"]), wait_s) if wait_s else posted
-    print(json.dumps(command) if options.json else _text(command))
+    print(json.dumps(command) if options.json else printable(_text(command), keep="\n\t"))
     return 0 if command["state"] == "done" or not wait_s else 1
 
 
@@ -96,32 +100,42 @@ def _value(text: str) -> Any:
         return text  # not JSON: meant as text
 
 
-def _text_params(client: ApiClient, run: str, name: str) -> frozenset[str]:
+def _declared(client: ApiClient, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """What the ranks of the job have declared of a command of its own."""
+    if not options.name.startswith(PREFIX):
+        return []
+    found: Any = client.get("runs", options.run)
+    return [
+        command
+        for rank in found.get("ranks") or ()
+        for command in rank.get("user_commands") or ()
+        if command["name"] == options.name
+    ]
+
+
+def _text_params(declared: list[dict[str, Any]]) -> frozenset[str]:
     """Parameters of a command of the job that are texts, whatever they look like."""
-    if not name.startswith(PREFIX):
-        return frozenset()
-    found: Any = client.get("runs", run)
-    texts: set[str] = set()
-    for rank in found.get("ranks") or ():
-        for command in rank.get("user_commands") or ():
-            if command["name"] == name:
-                params: Any = command.get("params") or ()
-                texts |= {each["name"] for each in params if each["kind"] in ("str", "choice")}
-    return frozenset(texts)
+    params: list[Any] = [each for command in declared for each in command.get("params") or ()]
+    return frozenset(each["name"] for each in params if each["kind"] in ("str", "choice"))
 
 
-def _confirm(name: str, run: str) -> None:
+def _confirm(name: str, run: str, declared: list[dict[str, Any]]) -> None:
     """Ask before training is changed, where somebody can answer.
 
     Raises:
         Problem: nobody can, or the answer is no.
     """
     spec = COMMANDS.get(name)
-    if spec is None or not spec.changes_training:
+    if spec is not None:
+        changes, summary = spec.changes_training, spec.summary
+    else:
+        changes = any(command.get("changes_training") for command in declared)
+        summary = declared[0].get("summary") or "declared by the job" if declared else ""
+    if not changes:
         return
     if sys.stdin is None or not sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]  # closed
         raise Problem(f"{name} changes what {run} trains, or when: say --yes to confirm it")
-    print(f"{name}: {spec.summary}", file=sys.stderr)
+    print(printable(f"{name}: {summary}"), file=sys.stderr)
     print(f"This changes what {run} trains, or when. Go on? [y/N] ", end="", file=sys.stderr)
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any, Final
 
+from vramscope.cli.printable import printable
 from vramscope.size_text import size_text
 
 SEVERITIES: Final = ("info", "warning", "critical")
@@ -19,12 +20,7 @@ _INDENT: Final = 10
 def diagnose_text(answer: dict[str, Any]) -> str:
     """A line on what was judged, then each finding with its lines and what would help."""
     parts = [_head(answer), *map(_finding, answer["findings"])]
-    return _printable("\n\n".join(parts))
-
-
-def _printable(text: str) -> str:
-    """Names of files, threads and tensors are a job's own words: they must not steer a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+    return printable("\n\n".join(parts))
 
 
 def _head(answer: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ import msgspec
 
 from vramscope.attaching.outcome import AttachError, Outcome
 from vramscope.attaching.waiting import DEFAULT_WAIT_S
+from vramscope.cli.printable import printable
 from vramscope.notices import write_line
 
 _BAD_INPUT: Final = frozenset({"gone", "self", "kernel"})
@@ -48,7 +49,7 @@ def for_each_process(
             results.append({"pid": pid, "ok": False, "kind": error.kind, "message": str(error)})
             write_line(str(error))
             for line in error.detail.splitlines():
-                print(f"    {_printable(line)}", file=sys.stderr)
+                print("    " + printable(line, keep=""), file=sys.stderr)
             continue
         except KeyboardInterrupt:
             code = _INTERRUPTED
@@ -58,7 +59,7 @@ def for_each_process(
             break
         results.append(msgspec.to_builtins(outcome))
         if not as_json:
-            print(_printable(text_of(outcome)), flush=True)
+            print(printable(text_of(outcome), keep=""), flush=True)
     if as_json:
         shown: object = results[0] if len(pids) == 1 else results
         print(msgspec.json.encode(shown).decode())
@@ -94,8 +95,3 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds <= _MAX_WAIT_S:
         raise argparse.ArgumentTypeError(f"expected seconds from 0 to a day, got {text!r}")
     return seconds
-
-
-def _printable(text: str) -> str:
-    # Parts of it come from the process: nothing in it may act on the terminal.
-    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,8 +1,8 @@
 """Ends training after a step: the way its framework does, or its loop, or Ctrl-C would.
 
 Who ends it is found out at that step, in this order: a framework whose callback takes it over; a
-loop that asks ``vramscope.should_stop()``; else :class:`vramscope.Stopped` is raised out of the
-hook at the step's end, after the receipt.
+loop that asks ``vramscope.should_stop()``; a framework that is found on the stack, by its own flag;
+else :class:`vramscope.Stopped` is raised out of the hook at the step's end, after the receipt.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from vramscope.commands.call import Call, Handler
+from vramscope.commands.framework_flag import raise_flag
 from vramscope.stopped import Stopped
 from vramscope_protocol.commands import Receipt
 
@@ -23,10 +24,12 @@ class Stop:
 
     Args:
         step: the steps finished so far.
+        raise_flag: tells the framework that trains on this thread to end, and says its name.
     """
 
-    def __init__(self, step: Callable[[], int]) -> None:
+    def __init__(self, step: Callable[[], int], raise_flag: Callable[[], str] = raise_flag) -> None:
         self._step = step
+        self._raise_flag = raise_flag
         self._framework = ""
         self._asked_at = 0
         self._is_asked_for = False
@@ -75,6 +78,8 @@ class Stop:
             text = f"{self._framework} was told to end training after step {call.step}."
         elif self._is_asked_for:
             text = f"vramscope.should_stop() tells the training loop so, from step {call.step} on."
+        elif name := self._raise_flag():
+            text = f"{name} was told to end training after step {call.step}, by its own flag."
         else:
             self._error = Stopped(f"a person has stopped training after step {call.step}")
             text = f"vramscope.Stopped was raised after step {call.step}, as Ctrl-C would be."

@@ -57,7 +57,12 @@ class UserCommands:
         """
         form = self._find(name).form
         return CommandSpec(
-            form.name, form.right, form.place, form.summary, same_step=form.same_step
+            form.name,
+            form.right,
+            form.place,
+            form.summary,
+            same_step=form.same_step,
+            changes_training=form.changes_training,
         )
 
     def check(self, command: Command) -> dict[str, Any]:

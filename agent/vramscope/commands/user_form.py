@@ -38,6 +38,7 @@ def form_of(
     right: str = "control",
     place: str = "step boundary",
     same_step: bool = False,
+    changes_training: bool = False,
 ) -> UserCommand:
     """What a form needs to know of a function.
 
@@ -47,6 +48,7 @@ def form_of(
         right: who may ask for it.
         place: where it runs.
         same_step: whether it runs at the end of the same step on all ranks.
+        changes_training: whether a person confirms it once more.
 
     Raises:
         DeclarationError: it cannot be a command.
@@ -65,6 +67,8 @@ def form_of(
         )
     if same_step and place != "step boundary":
         raise DeclarationError(f"{called}: same_step is for commands at a step boundary")
+    if changes_training and right == "view":
+        raise DeclarationError(f"{called}: changes_training is for who has the right to control")
     params = [_param(called, each) for each in _parameters(called, function)]
     if len(params) > MAX_PARAMS:
         raise DeclarationError(
@@ -76,6 +80,7 @@ def form_of(
         "right": right,
         "place": place,
         "same_step": same_step,
+        "changes_training": changes_training,
         "params": params,
     }
     try:

@@ -14,6 +14,15 @@ test("a job's own command becomes an entry with its form", () => {
   assert.deepEqual(entry.params?.map((field) => field.kind), ["text", "number"]);
 });
 
+test("what the job says changes training asks for a tick, and nothing else does", () => {
+  const entry = (/** @type {object} */ more) => ownCommands([rank(0, { ...save, ...more })], 1)[0].entry;
+  assert.equal(entry({}).changesTraining, false);
+  assert.equal(entry({ changes_training: true }).changesTraining, true);
+  assert.match(entry({ changes_training: true }).consent ?? "", /job says so/);
+  const [{ differs }] = ownCommands([rank(0, save), rank(1, { ...save, changes_training: true })], 2);
+  assert.match(differs ?? "", /declared differently on rank 1/);
+});
+
 test("ranks that differ are named", () => {
   const other = { ...save, params: [] };
   const [{ ranks, differs }] = ownCommands([rank(0, save), rank(1, other), rank(2)], 3);

@@ -149,7 +149,7 @@
  */
 /**
  * A command that the job itself declares; fields with their default may be left out.
- * @typedef {{name: string, summary?: string, right?: "view" | "control", place?: "step boundary" | "agent thread", same_step?: boolean, params?: UserParam[]}} UserCommand
+ * @typedef {{name: string, summary?: string, right?: "view" | "control", place?: "step boundary" | "agent thread", same_step?: boolean, changes_training?: boolean, params?: UserParam[]}} UserCommand
  */
 /**
  * One value of its form. Without a default it has to be given.

@@ -44,6 +44,8 @@ class CommandRequest:
     dry_run: bool = False
     deadline_s: float = 30.0
     id: str | None = None
+    may_change_training: bool = True
+    """Whether who asks has consented to that: a person does on the page or in the shell."""
 
 
 def make_record(
@@ -66,6 +68,10 @@ def make_record(
     ranks = _target_ranks(request.ranks, [rank["rank"] for rank in run["ranks"]])
     spec, params = _checked(request, ranks, run)
     issuer.principal.require(spec.right)
+    if spec.changes_training and not request.may_change_training:
+        raise VramscopeError(
+            BAD_REQUEST, f"allow_training: expected true, {spec.name} changes training, got false"
+        )
     if not 0 < request.deadline_s <= max_deadline_s:
         raise VramscopeError(
             BAD_REQUEST,

@@ -59,4 +59,5 @@ def spec_of(command: UserCommand) -> CommandSpec:
         command.place,
         command.summary,
         same_step=command.same_step,
+        changes_training=command.changes_training,
     )

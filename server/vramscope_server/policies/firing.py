@@ -151,6 +151,7 @@ class Firings:
             dry_run=is_dry,
             deadline_s=DEADLINE_S,
             id=firing.command_id,
+            may_change_training=policy.definition.allow_training,
         )
         # All policies of a run share one measure of how often commands may be posted.
         caller = Principal(

@@ -83,6 +83,24 @@ def test_or_at_the_terminal(
     assert ("stop was not sent" in asked) == (code == 1)
 
 
+@pytest.mark.parametrize("changes", [True, False])
+def test_what_the_job_says_changes_training_is_confirmed_as_well(
+    changes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = {"name": "user.warm_up", "summary": "Begin anew.", "changes_training": changes}
+    with api(command("done")) as fake:
+        fake.answers["GET /api/v1/runs/my%20run"] = [
+            (200, {"ranks": [{"user_commands": [own]}]})
+        ] * 3
+        monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+        assert call(fake, name="user.warm_up") == (2 if changes else 0)
+        assert ("say --yes to confirm it" in capsys.readouterr().err) is changes
+        monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+        assert call(fake, name="user.warm_up") == 0
+        assert capsys.readouterr().err.startswith("user.warm_up: Begin anew.") is changes
+        assert call(fake, "--yes", name="user.warm_up") == 0
+
+
 def test_texts_of_the_jobs_own_commands_stay_texts(capsys: pytest.CaptureFixture[str]) -> None:
     params = [
         {"name": "tag", "kind": "str"},

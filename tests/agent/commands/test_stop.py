@@ -47,6 +47,24 @@ def test_a_framework_ends_by_itself() -> None:
     assert stop.framework_asks()
 
 
+def test_a_framework_on_the_stack_ends_by_its_flag_and_nothing_is_raised() -> None:
+    stop = Stop(lambda: 6, lambda: "The Trainer of X")
+    assert run(stop).message == (
+        "The Trainer of X was told to end training after step 7, by its own flag."
+    )
+    stop.raise_if_due()
+    assert stop.is_wanted
+
+
+def test_a_loop_that_asks_knows_better_than_the_stack() -> None:
+    def raise_flag() -> str:
+        raise AssertionError("it was asked for no flag")
+
+    stop = Stop(lambda: 6, raise_flag)
+    stop.ask()
+    assert "vramscope.should_stop()" in run(stop).message
+
+
 def test_a_framework_that_failed_without_a_word_is_not_relied_on() -> None:
     step = 0
     stop = Stop(lambda: step)

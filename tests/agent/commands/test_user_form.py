@@ -47,6 +47,8 @@ def test_another_name_and_where_it_runs() -> None:
     assert (form.name, form.right, form.place) == ("user.look", "view", "agent thread")
     assert form.summary == ""
     assert form_of(save, same_step=True).same_step
+    assert form_of(save, changes_training=True).changes_training
+    assert not form.changes_training
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,8 @@ def test_what_cannot_be_a_command_is_refused(function: Any, message: str) -> Non
         {"right": "root"},
         {"place": "anywhere"},
         {"same_step": True, "place": "agent thread"},
+        {"changes_training": True, "right": "view"},
+        {"changes_training": "yes"},
     ],
 )
 def test_so_is_what_the_server_could_not_read(options: dict[str, Any]) -> None:

@@ -107,6 +107,20 @@ def test_a_command_of_the_job_has_its_own_values_right_and_step() -> None:
     assert refused.value.code == FORBIDDEN
 
 
+def test_a_command_of_the_job_that_changes_training_needs_consent_and_the_same_step() -> None:
+    anew = UserCommand("user.anew", same_step=True, changes_training=True)
+    runs = FakeRuns(2)
+    runs.declared = {rank: [anew, SHOW] for rank in (0, 1)}
+    assert make(name="user.anew", runs=runs).agreement is not None
+    with pytest.raises(VramscopeError, match="changes training, got false") as refused:
+        make(name="user.anew", runs=runs, may_change_training=False)
+    assert refused.value.code == BAD_REQUEST
+    make(name="user.show", runs=runs, may_change_training=False)
+    runs.from_start[1] = False
+    with pytest.raises(VramscopeError, match="has to run at the same step on all ranks"):
+        make(name="user.anew", runs=runs)
+
+
 @pytest.mark.parametrize(
     ("request_", "message"),
     [

@@ -47,6 +47,18 @@ def test_it_asks_in_its_own_name_and_keeps_why(tmp_path: Path) -> None:
     with_rig(tmp_path, act)
 
 
+@pytest.mark.parametrize("consents", [True, False])
+def test_what_the_job_says_of_its_own_command_counts_against_its_consent(
+    tmp_path: Path, consents: bool
+) -> None:
+    async def act(rig: PolicyRig) -> None:
+        await rig.policy(then={"command": "user.anew"}, allow_training=consents)
+        await fire(rig)
+        assert [each.may_change_training for each in rig.coordinator.requests] == [consents]
+
+    with_rig(tmp_path, act)
+
+
 def test_dry_run_mode_does_the_dry_run_of_the_command(tmp_path: Path) -> None:
     async def act(rig: PolicyRig) -> None:
         await rig.policy(mode="dry_run")

@@ -49,7 +49,12 @@ function differsText(ranks, same, others, world_size) {
  * @param {UserCommand} b
  */
 function sameForm(a, b) {
-  return JSON.stringify([a.right, a.place, a.same_step ?? false, a.params ?? []]) === JSON.stringify([b.right, b.place, b.same_step ?? false, b.params ?? []]);
+  return JSON.stringify(declared(a)) === JSON.stringify(declared(b));
+}
+
+/** @param {UserCommand} command */
+function declared(command) {
+  return [command.right, command.place, command.same_step ?? false, command.changes_training ?? false, command.params ?? []];
 }
 
 /**
@@ -68,6 +73,8 @@ export function entryOf(command) {
     dryRun: false,
     place: command.place ?? "step boundary",
     sameStep: command.same_step ?? false,
+    changesTraining: command.changes_training ?? false,
+    consent: "The job says so of its own command; how, only its code knows.",
     isOwn: true,
     verb: `Run ${title}`,
     costs: [["What it does", "is up to the job: it is its own code"]],
