@@ -44,8 +44,10 @@ class Asked:
     """What one question has cost, in ms."""
 
     receipt: Receipt
-    window: float
+    answered: float
     """From its begin to the end of its last step."""
+    window: float
+    """The same, with the time after it in which nothing else is asked."""
     held: list[float]
     """CPU time at its begin and at each step end."""
     steps: list[float]
@@ -120,7 +122,9 @@ def ask(job: Job, device: LookedAt, history: History) -> Asked:
     def begin() -> None:
         nonlocal watch
         recording = StackRecording(history)
-        watch = GrowthWatch(device, recording, ExplainGrowthParams(), "bench", lambda _: None)
+        # As the server asks.
+        params = ExplainGrowthParams(looks=4, every=4)
+        watch = GrowthWatch(device, recording, params, "bench", lambda _: None)
 
     held.append(timed(begin))
     while True:
@@ -128,12 +132,15 @@ def ask(job: Job, device: LookedAt, history: History) -> Asked:
         recorded += history.window is not None
         steps.append(timed(job.step))
         held.append(timed(lambda: watch.poll(len(steps))))
-        window = (time.perf_counter() - start) * 1e3
+        answered = (time.perf_counter() - start) * 1e3
         begun = time.thread_time()
         receipt = watch.poll_on_agent_thread()
-        if receipt is not None:
+        if receipt is not None and receipt.state != "running":
             worded = (time.thread_time() - begun) * 1e3
-            return Asked(receipt, window, held, steps, recorded, worded)
+            while watch.owed_ns(time.perf_counter_ns()):
+                job.step()
+            window = (time.perf_counter() - start) * 1e3
+            return Asked(receipt, answered, window, held, steps, recorded, worded)
 
 
 def beside(job: Job) -> list[float]:
@@ -157,7 +164,8 @@ def measure(job: Job, device: Any, history: History) -> None:
         holders = [group["holders"][0]["chain"][:2] for group in asked.receipt.result["groups"]]
         print(
             f"  question {number}: {len(asked.steps):3} steps, {asked.recorded:2} of them recorded,"
-            f" {asked.window / 1e3:5.2f} s; at boundaries {sum(asked.held):5.1f} ms ="
+            f" {asked.answered / 1e3:5.2f} s, paid back after {asked.window / 1e3:5.2f} s; at"
+            f" boundaries {sum(asked.held):5.1f} ms ="
             f" {sum(asked.held) / asked.window:.2%} (longest {max(asked.held):4.1f} ms);"
             f" in words {asked.worded:4.1f} ms; CPU of a recorded step"
             f" {statistics.median(asked.steps[: asked.recorded]):5.2f} ms; {holders}"

@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-PACE_S = {"cuda": 0.03, "cpu": 0.01}[DEVICE]
 STEPS = 350
 
 
@@ -29,7 +28,7 @@ def main() -> None:
         optimizer.zero_grad()
         aux = (feats.sigmoid() * y).mean()
         total = total + loss + 0 * aux  # culprit
-        time.sleep(PACE_S)
+        time.sleep(0.01)
     print(total.item())
 
 

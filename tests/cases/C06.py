@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-PACE_S = {"cuda": 0.03, "cpu": 0.01}[DEVICE]
 STEPS = 400
 
 
@@ -36,7 +35,7 @@ def main() -> None:
         del loss
         if step % 80 == 0:
             validate(model, loader)
-        time.sleep(PACE_S)
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-PACE_S = {"cuda": 0.03, "cpu": 0.01}[DEVICE]
 STEPS = 400
 
 
@@ -42,7 +41,7 @@ def main() -> None:
             cam.handle.remove()
             del cam
             optimizer.zero_grad()
-        time.sleep(PACE_S)
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

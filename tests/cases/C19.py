@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-PACE_S = {"cuda": 0.03, "cpu": 0.008}[DEVICE]
 STEPS = 400
 
 
@@ -31,7 +30,7 @@ def main() -> None:
                 time.sleep(0.03)
             print(f"dev loss {loss:.3f}")
             del h, out
-        time.sleep(PACE_S)
+        time.sleep(0.008)
 
 
 if __name__ == "__main__":

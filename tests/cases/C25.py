@@ -37,7 +37,7 @@ def main() -> None:
             t = torch.randn(16 * MIB // 4, device="cuda")  # culprit
             q.put(t)  # culprit
             del t
-        time.sleep(0.03)
+        time.sleep(0.015)
     end.set()
     consumer.join()
     torch.cuda.ipc_collect()

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-PACE_S = {"cuda": 0.03, "cpu": 0.01}[DEVICE]
 
 
 def train(model: nn.Module, optimizer: Any, steps: int) -> None:
@@ -17,7 +16,7 @@ def train(model: nn.Module, optimizer: Any, steps: int) -> None:
         model(torch.randn(8, 1024, device=DEVICE)).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
-        time.sleep(PACE_S)
+        time.sleep(0.01)
 
 
 def main() -> None:

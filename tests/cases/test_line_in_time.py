@@ -21,7 +21,9 @@ MORE_STEPS = 200
 
 
 @pytest.mark.parametrize(
-    ("kib", "step_ms", "within"), [(1024, 80, 100), (64, 20, 500)], ids=["1 MiB", "64 KiB"]
+    ("kib", "step_ms", "within"),
+    [(1024, 80, 100), (1024, 10, 100), (64, 20, 500)],
+    ids=["1 MiB", "1 MiB, short steps", "64 KiB"],
 )
 def test_the_line_of_a_leak_is_known_within_its_bound(
     kib: int, step_ms: int, within: int, api: Api

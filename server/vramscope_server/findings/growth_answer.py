@@ -50,9 +50,9 @@ def growth_answers(command: dict[str, Any]) -> Iterator[Answer]:
     is_of_host = command["params"].get("host") is True
     is_within_step = command["params"].get("above_bytes") is not None
     for rank, receipt in command["receipts"].items():
-        told = receipt.get("result")
-        if not isinstance(told, Mapping):
+        if not isinstance(receipt.get("result"), Mapping):
             continue
+        told: Mapping[str, Any] = receipt["result"]
         is_so_far = receipt["state"] == "running" and told.get("holders_follow") is True
         if receipt["state"] == "done" or is_so_far:
             time_ns = receipt["time_ns"]
