@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +14,6 @@ from vramscope_server.settings import Limits
 from vramscope_server.store import audit, command_log, events
 from vramscope_server.store.database import StoreError
 from vramscope_server.store.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
-    yield opened
-    opened.close()
 
 
 def test_a_command_is_stored_before_any_rank_hears_of_it(store: Store) -> None:

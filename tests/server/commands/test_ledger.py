@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +13,6 @@ from vramscope_server.commands.request import CommandRequest
 from vramscope_server.store import audit, command_log, events
 from vramscope_server.store.database import StoreError
 from vramscope_server.store.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
-    yield opened
-    opened.close()
 
 
 def test_accepting_writes_the_command_and_its_line_in_the_audit_log_once(store: Store) -> None:

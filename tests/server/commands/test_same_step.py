@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +23,6 @@ from vramscope_protocol.messages import Decision
 from vramscope_server.registry.step_pace import RankPace
 from vramscope_server.store import audit
 from vramscope_server.store.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
-    yield opened
-    opened.close()
 
 
 def test_all_ranks_get_ready_and_run_at_one_step(store: Store) -> None:

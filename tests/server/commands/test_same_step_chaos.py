@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from tests.support.command_world import World
 from tests.support.pretended_ranks import JobStore, PretendedRank
@@ -37,13 +33,6 @@ HAPPENINGS = (
     "start again",
     "kill the server",
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
-    yield opened
-    opened.close()
 
 
 class Play:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,13 +26,6 @@ from vramscope_server.settings import Limits
 from vramscope_server.store import tables
 from vramscope_server.store.database import StoreError
 from vramscope_server.store.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
-    yield opened
-    opened.close()
 
 
 def test_a_store_that_is_away_for_a_moment_does_not_lose_the_decision(
