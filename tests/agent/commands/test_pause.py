@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.fake_server import wait_until
 from vramscope.commands import pause as pause_module
 from vramscope.commands.call import Call
 from vramscope.commands.pause import Pause
@@ -36,11 +37,21 @@ class Rig:
         assert isinstance(receipt, Receipt)
         return receipt
 
+    def once_still(self, act: Callable[[], Any]) -> threading.Thread:
+        """Another thread that acts when training stands still."""
+        return once(lambda: self.pause._ended is not None, act)
 
-def soon(act: Callable[[], Any]) -> threading.Timer:
-    timer = threading.Timer(0.2, act)
-    timer.start()
-    return timer
+
+def once(is_so: Callable[[], bool], act: Callable[[], Any]) -> threading.Thread:
+    """Another thread that acts when something is so."""
+
+    def wait_and_act() -> None:
+        wait_until(is_so, "what the test waits for", 20)
+        act()
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    return thread
 
 
 def test_it_ends_by_itself_and_says_how_long_it_was() -> None:
@@ -54,11 +65,9 @@ def test_it_ends_by_itself_and_says_how_long_it_was() -> None:
 def test_resuming_ends_it() -> None:
     rig = Rig()
     answers: list[Receipt] = []
-    timer = soon(lambda: answers.append(rig.resume()))
-    begun_s = time.monotonic()
+    thread = rig.once_still(lambda: answers.append(rig.resume()))
     receipt = rig.stand_still()
-    timer.join()
-    assert 0.1 < time.monotonic() - begun_s < 3
+    thread.join()
     assert receipt.message.endswith("until it was resumed.")
     assert answers[0].message == "Training goes on."
 
@@ -71,17 +80,17 @@ def test_resuming_what_does_not_stand_still_does_nothing() -> None:
 
 def test_whoever_has_a_reason_ends_it() -> None:
     rig = Rig()
-    timer = soon(lambda: rig.pause.end("it was told to stop"))
+    thread = rig.once_still(lambda: rig.pause.end("it was told to stop"))
     assert rig.stand_still().message.endswith("until it was told to stop.")
-    timer.join()
+    thread.join()
     assert not rig.pause.end("nothing stands still")
 
 
 def test_an_agent_that_leaves_ends_it_and_there_is_none_afterwards() -> None:
     rig = Rig()
-    timer = soon(lambda: rig.pause.close("the agent has left"))
+    thread = rig.once_still(lambda: rig.pause.close("the agent has left"))
     assert rig.stand_still().message.endswith("until the agent has left.")
-    timer.join()
+    thread.join()
     begun_s = time.monotonic()
     rig.stand_still()
     assert time.monotonic() - begun_s < 1
@@ -89,18 +98,17 @@ def test_an_agent_that_leaves_ends_it_and_there_is_none_afterwards() -> None:
 
 def test_ctrl_c_comes_through() -> None:
     rig = Rig()
-    timer = soon(lambda: os.kill(os.getpid(), signal.SIGINT))
+    thread = rig.once_still(lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rig.stand_still()
-    timer.join()
+    thread.join()
     assert rig.resume().message == "Training did not stand still."
 
 
 def test_it_says_now_and_then_that_it_still_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pause_module, "PROGRESS_INTERVAL_S", 0.1)
     rig = Rig()
-    timer = soon(rig.resume)
+    thread = once(lambda: bool(rig.progress), rig.resume)
     rig.stand_still(100.0)
-    timer.join()
-    assert rig.progress
+    thread.join()
     assert rig.progress[0] == "paused, for 100 s more"

@@ -26,12 +26,13 @@ def test_a_changing_command_waits_for_the_end_of_a_step() -> None:
     assert rig.samples == 1
 
 
-def test_only_what_changes_memory_asks_for_a_sample() -> None:
+def test_a_dry_run_says_that_it_was_one_and_asks_for_no_sample() -> None:
     rig = QueueRig()
     rig.submit("a", dry_run=True)
     rig.queue.run_at_boundary(1)
     assert rig.outbox.states("a")[-1] == "done"
-    assert rig.samples == 0
+    assert rig.receipt("a").dry_run
+    assert (rig.device.calls, rig.samples) == ([], 0)
 
 
 def test_a_reading_command_does_not_wait() -> None:
@@ -214,14 +215,6 @@ def test_closing_ends_what_waits_and_refuses_what_comes() -> None:
     assert rig.outbox.states("a") == ["queued", "failed"]
     assert rig.receipt("a").message == "the job has ended; nothing was changed"
     assert rig.outbox.states("b") == ["refused"]
-    assert rig.device.calls == []
-
-
-def test_a_dry_run_is_marked_as_one_in_the_receipt() -> None:
-    rig = QueueRig()
-    rig.submit("a", dry_run=True)
-    rig.queue.run_at_boundary(1)
-    assert rig.receipt("a").dry_run
     assert rig.device.calls == []
 
 

@@ -52,7 +52,7 @@ def test_a_decision_ends_it_at_once() -> None:
     outcome = standstill().wait(command, None)
     timer.join()
     assert outcome.word == "run"
-    assert 0.05 < outcome.stood_s < 3
+    assert outcome.stood_s < 3
 
 
 def test_a_rank_that_hears_nothing_does_what_the_others_do() -> None:
