@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from vramscope_protocol.errors import BAD_MESSAGE, ProtocolError
+from vramscope_protocol.errors import BAD_MESSAGE, FORBIDDEN, ProtocolError
 from vramscope_protocol.messages import RankInfo, Register, RunInfo
 from vramscope_server.registry.stream_summary import StreamSummary
 from vramscope_server.store import tables
 from vramscope_server.store.claims import Seat, claim_run, claim_seat, claim_stream
 from vramscope_server.store.upsert import upsert
+
+MAX_RANKS: Final = 4096
+"""Of one run: as many as a server takes connections. An agent may claim to be any of them."""
 
 
 @dataclass(slots=True)
@@ -126,6 +129,11 @@ def _store_rank(connection: Connection, message: Register, stream_id: int) -> No
     of_rank = (table.c.run_id == message.run.id) & (table.c.rank == message.rank.rank)
     current = connection.scalar(select(table.c.stream_id).where(of_rank))
     if current is None:
+        of_run = select(func.count()).where(table.c.run_id == message.run.id)
+        if (connection.scalar(of_run) or 0) >= MAX_RANKS:
+            raise ProtocolError(
+                FORBIDDEN, f"expected at most {MAX_RANKS} ranks of run {message.run.id}"
+            )
         connection.execute(
             insert(table).values(
                 run_id=message.run.id, rank=message.rank.rank, stream_id=stream_id, restarts=0

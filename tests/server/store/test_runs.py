@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, Executable, select, update
 
 from tests.support.streams import START_NS, open_store, register_stream, registration
-from vramscope_protocol.errors import ProtocolError
+from vramscope_protocol.errors import FORBIDDEN, ProtocolError
 from vramscope_protocol.messages import Register
 from vramscope_server.store import runs, tables
 from vramscope_server.store.store import Store
@@ -55,6 +55,19 @@ def test_when_each_rank_was_heard_of_last_is_that_of_its_newest_life(store: Stor
         0: runs.RankSeen(7, 7),
         1: runs.RankSeen(START_NS, None),
     }
+
+
+def test_a_run_has_no_more_ranks_than_a_server_can_serve(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "MAX_RANKS", 2)
+    for stream, rank in (("stream-a", 0), ("stream-b", 7)):
+        register_stream(store, registration(stream, rank=rank))
+    with pytest.raises(ProtocolError, match="at most 2 ranks") as refused:
+        register_stream(store, registration("stream-c", rank=1))
+    assert refused.value.code == FORBIDDEN
+    register_stream(store, registration("stream-d", rank=7))  # another life of one
+    register_stream(store, registration("stream-c", run="run-b", rank=1))
 
 
 @pytest.mark.parametrize("other", [registration(rank=1), registration(run="run-b")])
