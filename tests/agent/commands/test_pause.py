@@ -66,8 +66,10 @@ def test_resuming_ends_it() -> None:
     rig = Rig()
     answers: list[Receipt] = []
     thread = rig.once_still(lambda: answers.append(rig.resume()))
+    begun_s = time.monotonic()
     receipt = rig.stand_still()
     thread.join()
+    assert time.monotonic() - begun_s < 10
     assert receipt.message.endswith("until it was resumed.")
     assert answers[0].message == "Training goes on."
 
