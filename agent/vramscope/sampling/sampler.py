@@ -229,7 +229,7 @@ class Sampler:
             with guarded("status"):
                 self._offer_status(self._status.make(now_ns, self._taken))
         # After the status, which then goes with the rows.
-        if self._flushes.is_due(now_ns):
+        if self._flushes.is_due(now_ns) or self._steps.rises():
             self._flushes.take(now_ns)
             guarded_call("phases", self._phases.poll, None)
             with guarded("flush"):

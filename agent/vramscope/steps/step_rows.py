@@ -12,12 +12,14 @@ from vramscope.notices import Notices
 from vramscope.peaks.step_peaks import StepPeaks
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.rows import FieldSet, Row, RowBuffer, RowSink, Value
+from vramscope.steps.even_rise import EvenRise
 from vramscope.steps.step_columns import StepColumns
 from vramscope.steps.user_values import UserValues
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import Field
 from vramscope_protocol.series import PHASE, STEP, TIME_NS, unit_of
 
+_FLOOR: Final = "allocated_bytes.all.current"
 _STEP_NAMES: Final = ("step.duration_us", "step.data_wait_us")
 
 
@@ -53,6 +55,9 @@ class StepRows:
         """What reads them, and what stands there if that fails."""
         self._columns: tuple[Layout, tuple[Field, ...], FieldSet] | None = None
         self._last_boundary_ns: int | None = None
+        self._floor_at: int | None = None
+        self.rise = EvenRise()
+        """Of what is allocated at the ends of steps."""
         self.peak_bytes = UNKNOWN
         """Highest allocated bytes of the step that ended last."""
 
@@ -82,6 +87,8 @@ class StepRows:
             stats, of_peaks = self._peaks.end_step(data_wait_us)
             self.peak_bytes = of_peaks[0]
         layout, values = self._counters.read(stats)
+        if self._floor_at is not None:
+            self.rise.step_ended(values[self._floor_at])
         clock = self._clock
         now_ns = clock.monotonic_ns()
         last_ns = self._last_boundary_ns
@@ -111,4 +118,5 @@ class StepRows:
             fields = [Field(name, "q", unit_of(name)) for name in names]
             columns = (layout, user_fields, FieldSet([*fields, *user_fields]))
             self._columns = columns
+            self._floor_at = layout.keys.index(_FLOOR) if _FLOOR in layout.keys else None
         return columns[2]

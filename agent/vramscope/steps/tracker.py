@@ -157,6 +157,10 @@ class StepTracker:
         """Highest allocated bytes of the step that ended last."""
         return self._rows.peak_bytes
 
+    def rises(self) -> bool:
+        """Whether memory rises fast with each step; told once of each rise."""
+        return self._rows.rise.take()
+
     def is_training_thread(self) -> bool:
         """Whether the calling thread steps the optimizers; the main thread until one has."""
         return self._fetches.is_training_thread()

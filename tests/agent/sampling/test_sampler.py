@@ -27,6 +27,7 @@ from vramscope.notices import Notices
 from vramscope.phases.phases import Phases
 from vramscope.sampling.clock import Clock
 from vramscope.sampling.sampler import THREAD_NAME, Sampler
+from vramscope.steps.even_rise import LEAST_STEPS
 from vramscope.steps.tracker import StepTracker
 from vramscope_protocol.columns import UNKNOWN
 from vramscope_protocol.messages import AgentStatus, Command
@@ -348,3 +349,20 @@ def test_a_stuck_thread_does_not_hold_up_the_end() -> None:
         assert not rig.sampler.stop(0.01)
     finally:
         release.set()
+
+
+def test_steps_in_which_memory_rises_fast_leave_at_once() -> None:
+    rig = FakeRig()
+    rig.fake_clock.advance(1.0)
+    rig.sampler.tick()  # whatever is due leaves
+
+    def rows_after_rising_by(step_bytes: int) -> int:
+        for step in range(1 + LEAST_STEPS):
+            rig.device.stats = nested_stats(allocated_bytes=step * step_bytes)
+            rig.steps.mark_step()
+        rig.sampler.tick()
+        return len(rig.outbox.rows("step"))
+
+    rig.steps.mark_step()  # the columns are known from here on
+    assert rows_after_rising_by(100) == 0
+    assert rows_after_rising_by(1 << 20) == 1 + 2 * (1 + LEAST_STEPS)
