@@ -57,6 +57,7 @@ from vramscope.tensors.tensor_account import TensorAccount
 
 HOOK = "the hook after the optimizer"
 TURN = "a turn, what is not below"
+EMPTY = "empty, at the same rate"
 WARM_S = 3.0
 STEP_S = 0.010
 HOOKS = (
@@ -144,11 +145,20 @@ def short_step(width: int = 128, layers: int = 20) -> Callable[[], object]:
     return step
 
 
+def wake_up_for_ever(rate_hz: float) -> None:
+    """What a thread takes that does nothing else."""
+    lock = threading.Lock()
+    lock.acquire()
+    while True:
+        lock.acquire(timeout=1 / rate_hz)
+
+
 def threads() -> dict[str, Spent]:
-    """Of the agent's threads by name, and of the one that reads the connection."""
+    """Of the agent's threads by name, of that which reads the connection, and of the empty one."""
     found: dict[str, Spent] = {}
     for thread in threading.enumerate():
-        if thread.name.startswith("vramscope-") or "recv_events" in thread.name:
+        is_ours = thread.name.startswith("vramscope-") or thread.name == EMPTY
+        if is_ours or "recv_events" in thread.name:
             name = "vramscope-reader" if "recv_events" in thread.name else thread.name
             task = Path(f"/proc/self/task/{thread.native_id}")
             cpu_ns = int((task / "schedstat").read_text().split()[0])
@@ -178,10 +188,10 @@ def thread_table(step: Callable[[], object], seconds: float) -> None:
     for name, spent in after.items():
         earlier = before.get(name, Spent(0, 0))
         share = 100 * (spent.cpu_ns - earlier.cpu_ns) / 1e9 / elapsed_s
-        total += share
+        total += 0 if name == EMPTY else share
         wake_ups = (spent.wake_ups - earlier.wake_ups) / elapsed_s
         print(f"  {name:26}{share:12.3f}{wake_ups:12.1f}")
-    print(f"  {'together':26}{total:12.3f}")
+    print(f"  {'the agent together':26}{total:12.3f}")
 
 
 def follow(at_step_end: Pieces, in_a_turn: Pieces | None = None) -> None:
@@ -239,6 +249,7 @@ def main() -> None:
         step = short_step()
     train(step, 1.0)
     print(f"torch {torch.__version__} on {options.device}, {train(step, 2.0):.2f} ms a step")
+    threading.Thread(target=wake_up_for_ever, args=(options.rate,), name=EMPTY, daemon=True).start()
     with tempfile.TemporaryDirectory() as folder, ServerProcess(Path(folder)) as server:
         measure(step, server, options)
 

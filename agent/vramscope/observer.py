@@ -195,12 +195,12 @@ class Observer:
                 **resize_handlers(self._device, lambda: self._steps, self._closers),
                 **self._history.handlers(),
                 **self._oom.handlers(),
-                **(
-                    growth_handlers(
-                        self._device, self._history.history, self_cost.add_hook_ns, optimizers
-                    )
-                    if config.explain_growth
-                    else {}
+                **growth_handlers(
+                    self._device,
+                    self._history.history,
+                    self_cost.add_hook_ns,
+                    optimizers if config.explain_growth else None,
+                    lambda: self._sampler.wake(),
                 ),
                 **module_handlers(self._reading, lambda: roots_of(modules.alive())),
                 **acting_handlers(

@@ -79,6 +79,27 @@ def test_a_pass_that_nobody_wants_is_not_told_nor_what_runs_inside_it(rig: Rig) 
     assert rig.told == ["begin", "end"]
 
 
+def test_a_pass_that_is_wanted_ends_after_those_inside_it(rig: Rig) -> None:
+    import torch
+
+    outer, inner = weight(), weight()
+    wanted = [True, False]
+    rig.hook._is_wanted = lambda: wanted.pop(0)
+    told_within: list[str] = []
+
+    def within(gradient: Any) -> None:
+        del gradient
+        with torch.enable_grad():
+            inner.sum().backward()
+        told_within.extend(rig.told)
+
+    total = outer.sum()
+    total.register_hook(within)
+    total.backward()
+    assert told_within == ["begin"]
+    assert rig.told == ["begin", "end"]
+
+
 def test_asking_for_gradients_is_no_backward(rig: Rig) -> None:
     import torch
 

@@ -15,6 +15,7 @@ from tests.support.fake_server import (
 )
 from tests.support.transport_peer import Peer
 from vramscope.transport.backoff import Backoff
+from vramscope_protocol.account import AgentAccount
 from vramscope_protocol.columns import encode_columns
 from vramscope_protocol.messages import (
     AgentStatus,
@@ -63,6 +64,28 @@ def test_a_batch_comes_behind_its_field_table_once_per_connection(
     server.wait_for(lambda s: len(s.of_type(FieldTable)) == 2)
     server.wait_for(has(4))
     assert server.errors == []
+
+
+def test_a_status_that_tells_nothing_new_is_sent_to_a_new_connection_only(
+    server: FakeServer, connect: Callable[..., Peer]
+) -> None:
+    def status(second: int) -> AgentStatus:
+        account = AgentAccount(elapsed_us=second, wanted_rate_hz=10.0)
+        return AgentStatus(10.0, 0.001 * second, account=account)
+
+    peer = connect(server.url)
+    for second in range(4):
+        peer.transport.offer_status(status(second))
+        peer.put(1)
+        assert peer.transport.flush(5)
+    (first,) = server.of_type(AgentStatus)
+    assert first.cost_fraction == 0
+    server.cut()
+    server.wait_for(lambda s: s.connections == 2)
+    peer.transport.offer_status(status(4))
+    peer.put(1)
+    server.wait_for(lambda s: len(s.of_type(AgentStatus)) == 2)
+    assert server.of_type(AgentStatus)[-1].cost_fraction == 0.004
 
 
 def test_a_server_that_is_not_there_yet_gets_everything_later(
