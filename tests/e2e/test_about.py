@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from tests.support.browser import profile_page
 from tests.support.scripted_agent import GIB, ScriptedAgent, socket_agent
 from tests.support.server_process import ServerProcess
 from vramscope_protocol.account import AgentAccount
@@ -17,7 +18,6 @@ from vramscope_protocol.messages import DeviceInfo
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 MIB = 1 << 20
-SLOW_MACHINE_MS = 30_000
 
 
 @pytest.fixture
@@ -35,20 +35,10 @@ def agent(server: ServerProcess) -> Iterator[ScriptedAgent]:
 
 
 @pytest.fixture
-def page(server: ServerProcess) -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        page = browser.new_context(viewport={"width": 1440, "height": 1000}).new_page()
-        page.set_default_timeout(SLOW_MACHINE_MS)
-        expect.set_options(timeout=SLOW_MACHINE_MS)
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
+def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
+    with profile_page(browser, height=1000) as page:
         page.goto(f"{server.url}/?token={server.token}")
         yield page
-        browser.close()
-        assert errors == []
 
 
 def tell(agent: ScriptedAgent, seconds: int, rate_hz: float, since_s: int = 1) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.support.acting_page import SLOW_MACHINE_MS, acting_rank, open_page, take, train
+from tests.support.acting_page import ActedRun, acted_run, take
 from tests.support.scripted_agent import GIB, ScriptedAgent
 from tests.support.server_process import ServerProcess
 
@@ -21,26 +19,20 @@ RANKS = 8
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=SLOW_MACHINE_MS)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
 @pytest.fixture
-def ranks(server: ServerProcess) -> Iterator[list[ScriptedAgent]]:
-    with ExitStack() as stack:
-        yield [stack.enter_context(acting_rank(server, rank, RANKS)) for rank in range(RANKS)]
+def run(browser: Browser, server: ServerProcess) -> Iterator[ActedRun]:
+    with acted_run(browser, server) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ranks(run: ActedRun) -> list[ScriptedAgent]:
+    return run.trains(*(run.agent(rank, RANKS) for rank in range(RANKS)))
 
 
 def memory(reserved_gib: float) -> dict[str, Any]:
@@ -67,10 +59,9 @@ def answer_dry_run(agents: list[ScriptedAgent], name: str) -> None:
 
 
 def test_all_ranks_are_prepared_and_act_at_one_step(
-    browser: Browser, server: ServerProcess, ranks: list[ScriptedAgent]
+    run: ActedRun, ranks: list[ScriptedAgent]
 ) -> None:
-    train(ranks)
-    page = open_page(browser, server, server.token, "/runs/train")
+    page = run.page()
     page.get_by_role("button", name="Free cache…").click()
     answer_dry_run(ranks, "empty_cache")
     dialog = page.locator("dialog")
@@ -86,7 +77,7 @@ def test_all_ranks_are_prepared_and_act_at_one_step(
     primary.focus()
     page.keyboard.press("Enter")
     expect(primary).to_have_text("Free 8.0 GiB on all 8 ranks")
-    assert len(server.get("/api/v1/runs/train/commands")["commands"]) == 1  # the dry run
+    assert len(run.server.get(run.commands_path())["commands"]) == 1  # the dry run
     page.keyboard.press("Control+Enter")
     commands = take(ranks, "empty_cache")
     assert not any(command.dry_run for command in commands)
@@ -125,10 +116,9 @@ def half(count: int) -> list[int]:
 
 
 def test_a_rank_that_refuses_stops_all_of_them_with_its_reason(
-    browser: Browser, server: ServerProcess, ranks: list[ScriptedAgent]
+    run: ActedRun, ranks: list[ScriptedAgent]
 ) -> None:
-    train(ranks)
-    page = open_page(browser, server, server.token, "/runs/train")
+    page = run.page()
     page.get_by_role("button", name="Free cache…").click()
     answer_dry_run(ranks, "empty_cache")
     dialog = page.locator("dialog")
@@ -151,10 +141,9 @@ def test_a_rank_that_refuses_stops_all_of_them_with_its_reason(
 
 
 def test_what_changes_training_is_confirmed_once_more(
-    browser: Browser, server: ServerProcess, ranks: list[ScriptedAgent]
+    run: ActedRun, ranks: list[ScriptedAgent]
 ) -> None:
-    train(ranks)
-    page = open_page(browser, server, server.token, "/runs/train/commands")
+    page = run.page("/commands")
     page.locator(".command-forms summary", has_text="Training").click()
     choose(page, "Change the batch size").click()
     dialog = page.locator("dialog")
@@ -208,10 +197,9 @@ def choose(page: Page, title: str) -> Locator:
 
 
 def test_a_paused_run_says_so_and_is_resumed_with_one_press(
-    browser: Browser, server: ServerProcess, ranks: list[ScriptedAgent]
+    run: ActedRun, ranks: list[ScriptedAgent]
 ) -> None:
-    train(ranks)
-    page = open_page(browser, server, server.token, "/runs/train")
+    page = run.page()
     page.get_by_role("button", name="More actions").click()
     page.get_by_role("menuitem", name="Pause…").click()
     dialog = page.locator("dialog")
@@ -238,10 +226,9 @@ def test_a_paused_run_says_so_and_is_resumed_with_one_press(
 
 
 def test_a_command_of_the_job_itself_has_its_form(
-    browser: Browser, server: ServerProcess, ranks: list[ScriptedAgent]
+    run: ActedRun, ranks: list[ScriptedAgent]
 ) -> None:
-    train(ranks)
-    page = open_page(browser, server, server.token, "/runs/train/commands")
+    page = run.page("/commands")
     row = page.locator(".command-forms li", has_text="save")
     expect(row).to_contain_text("Write a checkpoint now.")
     row.get_by_role("button").click()
@@ -272,45 +259,38 @@ def test_a_command_of_the_job_itself_has_its_form(
     expect(receipt.locator("h3").first).to_have_text("Saved.")
 
 
-def test_ranks_that_declare_different_commands_are_told(
-    browser: Browser, server: ServerProcess
-) -> None:
-    with ExitStack() as stack:
-        agents = [acting_rank(server, rank, 2) for rank in range(2)]
-        agents[1].rank.user_commands = []
-        for agent in agents:
-            stack.enter_context(agent)
-        train(agents)
-        page = open_page(browser, server, server.token, "/runs/train/commands")
-        row = page.locator(".command-forms li", has_text="save")
-        expect(row.locator(".note")).to_have_text(
-            "The ranks differ: not declared on rank 1. The form is that of rank 0."
-        )
+def test_ranks_that_declare_different_commands_are_told(run: ActedRun) -> None:
+    agents = [run.agent(rank, 2) for rank in range(2)]
+    agents[1].rank.user_commands = []
+    run.trains(*agents)
+    row = run.page("/commands").locator(".command-forms li", has_text="save")
+    expect(row.locator(".note")).to_have_text(
+        "The ranks differ: not declared on rank 1. The form is that of rank 0."
+    )
 
 
 def test_an_old_dry_run_is_taken_again_and_done_only_if_it_says_the_same(
-    browser: Browser, server: ServerProcess
+    run: ActedRun,
 ) -> None:
-    with acting_rank(server) as agent:
-        train([agent])
-        page = open_page(browser, server, server.token, "/runs/train")
-        page.get_by_role("button", name="Free cache…").click()
-        answer_dry_run([agent], "empty_cache")
-        primary = page.locator("dialog .primary")
-        expect(primary).to_have_text("Free 1.0 GiB on rank 0")
-        agent.steps(10, step=51)
-        agent.samples(5, step=60)
-        agent.wait_acked()
-        expect(page.locator(".pill")).to_contain_text("step 60")
-        page.keyboard.press("Control+Enter")
-        [again] = take([agent], "empty_cache")
-        assert again.dry_run
-        less = {"before": memory(2), "after": memory(1.5), "returned_bytes": GIB // 2}
-        agent.update(again, "done", step=60, **less)
-        expect(page.locator("dialog")).to_contain_text("it is different now. Nothing was changed")
-        expect(primary).to_have_text("Free 512 MiB on rank 0")
-        page.keyboard.press("Control+Enter")
-        [command] = take([agent], "empty_cache")
-        assert not command.dry_run
-        agent.update(command, "done", step=61, **less)
-        expect(page.locator("dialog")).to_have_count(0)
+    [agent] = run.trains(run.agent())
+    page = run.page()
+    page.get_by_role("button", name="Free cache…").click()
+    answer_dry_run([agent], "empty_cache")
+    primary = page.locator("dialog .primary")
+    expect(primary).to_have_text("Free 1.0 GiB on rank 0")
+    agent.steps(10, step=51)
+    agent.samples(5, step=60)
+    agent.wait_acked()
+    expect(page.locator(".pill")).to_contain_text("step 60")
+    page.keyboard.press("Control+Enter")
+    [again] = take([agent], "empty_cache")
+    assert again.dry_run
+    less = {"before": memory(2), "after": memory(1.5), "returned_bytes": GIB // 2}
+    agent.update(again, "done", step=60, **less)
+    expect(page.locator("dialog")).to_contain_text("it is different now. Nothing was changed")
+    expect(primary).to_have_text("Free 512 MiB on rank 0")
+    page.keyboard.press("Control+Enter")
+    [command] = take([agent], "empty_cache")
+    assert not command.dry_run
+    agent.update(command, "done", step=61, **less)
+    expect(page.locator("dialog")).to_have_count(0)

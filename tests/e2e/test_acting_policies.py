@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from tests.support.acting_page import SLOW_MACHINE_MS, acting_rank, open_page, take, train
+from tests.support.acting_page import ActedRun, acted_run, take
 from tests.support.scripted_agent import GIB, ScriptedAgent
 from tests.support.server_process import ServerProcess
 from vramscope_protocol.messages import Command
@@ -24,26 +24,21 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=SLOW_MACHINE_MS)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
 @pytest.fixture
-def agent(server: ServerProcess) -> Iterator[ScriptedAgent]:
-    with acting_rank(server) as opened:
+def run(browser: Browser, server: ServerProcess) -> Iterator[ActedRun]:
+    with acted_run(browser, server) as opened:
         yield opened
+
+
+@pytest.fixture
+def agent(run: ActedRun) -> ScriptedAgent:
+    [only] = run.trains(run.agent())
+    return only
 
 
 def make_policy(page: Page) -> None:
@@ -71,10 +66,9 @@ def fired(agent: ScriptedAgent) -> Command:
 
 
 def test_a_policy_is_made_switched_on_and_fires_as_a_dry_run(
-    browser: Browser, server: ServerProcess, agent: ScriptedAgent
+    run: ActedRun, agent: ScriptedAgent
 ) -> None:
-    train([agent])
-    page = open_page(browser, server, server.token, "/runs/train/commands?show=policies")
+    page = run.page("/commands?show=policies")
     expect(page.locator(".policies")).to_contain_text("No policy watches this run.")
     make_policy(page)
     row = page.locator(".policies li")
@@ -103,11 +97,8 @@ def test_a_policy_is_made_switched_on_and_fires_as_a_dry_run(
     expect(page.locator(".policies")).to_contain_text("No policy watches this run.")
 
 
-def test_what_a_policy_may_not_is_said_in_its_form(
-    browser: Browser, server: ServerProcess, agent: ScriptedAgent
-) -> None:
-    train([agent])
-    page = open_page(browser, server, server.token, "/runs/train/commands?show=policies")
+def test_what_a_policy_may_not_is_said_in_its_form(run: ActedRun, agent: ScriptedAgent) -> None:
+    page = run.page("/commands?show=policies")
     page.get_by_role("button", name="New policy…").click()
     dialog = page.locator("dialog")
     dialog.get_by_label("Name").fill("Pause on a leak")
@@ -124,20 +115,18 @@ def test_what_a_policy_may_not_is_said_in_its_form(
     expect(dialog).to_have_count(0)
     row = page.locator(".policies li")
     expect(row.locator("b")).to_have_text("Pause on a leak")
-    [made] = server.get("/api/v1/policies")["policies"]
+    policies = run.server.get("/api/v1/policies")["policies"]
+    [made] = [policy for policy in policies if policy["name"] == "Pause on a leak"]
     assert made["then"] == {"command": "pause", "params": {"max_s": 60.0}, "ranks": "all"}
     assert (made["is_on"], made["mode"]) == (False, "act")
 
 
-def test_the_audit_log_is_filtered_and_exported(
-    browser: Browser, server: ServerProcess, agent: ScriptedAgent
-) -> None:
-    train([agent])
+def test_the_audit_log_is_filtered_and_exported(run: ActedRun, agent: ScriptedAgent) -> None:
     for name, dry_run in (("empty_cache", True), ("gc_collect", False)):
         body = {"name": name, "dry_run": dry_run}
-        assert server.request("POST", "/api/v1/runs/train/commands", body).status == 202
+        assert run.server.request("POST", run.commands_path(), body).status == 202
         agent.update(take([agent], name)[0], "done", message="Done.")
-    page = open_page(browser, server, server.token, "/runs/train/commands?show=audit")
+    page = run.page("/commands?show=audit")
     rows = page.locator(".audit tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.nth(1)).to_contain_text("Free the cachedry run")
@@ -160,16 +149,14 @@ def download(page: Page, name: str) -> str:
 
 
 def test_who_may_only_look_is_told_how_to_get_the_right(
-    browser: Browser,
-    server: ServerProcess,
+    run: ActedRun,
     agent: ScriptedAgent,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    train([agent])
     capsys.readouterr()
-    main(["token", "create", "--scope", "view", "--database", server.database])
+    main(["token", "create", "--scope", "view", "--database", run.server.database])
     token = capsys.readouterr().out.strip()
-    page = open_page(browser, server, token, "/runs/train")
+    page = run.page(token=token)
     expect(page.locator(".pill")).to_be_visible()
     agent.samples(5, step=51)
     expect(page.locator(".pill")).to_contain_text("view only")
@@ -178,7 +165,7 @@ def test_who_may_only_look_is_told_how_to_get_the_right(
     for button in ("Free cache…", "Take snapshot…"):
         expect(page.get_by_role("button", name=button)).to_be_disabled()
         expect(page.get_by_role("button", name=button)).to_have_attribute("title", how)
-    page.goto(f"{server.url}/runs/train/commands?show=policies")
+    page.goto(f"{run.server.url}/runs/{run.name}/commands?show=policies")
     own = page.locator(".command-forms li", has_text="save").get_by_role("button")
     expect(own).to_be_disabled()
     expect(own).to_have_attribute("title", how)
@@ -191,33 +178,27 @@ def test_who_may_only_look_is_told_how_to_get_the_right(
     expect(row.get_by_role("button")).to_be_enabled()
 
 
-def test_an_agent_that_only_observes_is_no_matter_of_the_token(
-    browser: Browser, server: ServerProcess
-) -> None:
-    agent = acting_rank(server)
+def test_an_agent_that_only_observes_is_no_matter_of_the_token(run: ActedRun) -> None:
+    agent = run.agent()
     agent.rank.allow = "observe"
-    with agent:
-        train([agent])
-        page = open_page(browser, server, server.token, "/runs/train")
-        button = page.get_by_role("button", name="Free cache…")
-        expect(button).to_be_disabled()
-        expect(button).to_have_attribute(
-            "title", re.compile("VRAMSCOPE_ALLOW=observe.*--allow control")
-        )
-        expect(page.locator(".verdict .second")).not_to_contain_text("token")
+    run.trains(agent)
+    page = run.page()
+    button = page.get_by_role("button", name="Free cache…")
+    expect(button).to_be_disabled()
+    expect(button).to_have_attribute(
+        "title", re.compile("VRAMSCOPE_ALLOW=observe.*--allow control")
+    )
+    expect(page.locator(".verdict .second")).not_to_contain_text("token")
 
 
-def test_an_agent_without_a_command_says_so_of_that_one_alone(
-    browser: Browser, server: ServerProcess
-) -> None:
-    agent = acting_rank(server)
+def test_an_agent_without_a_command_says_so_of_that_one_alone(run: ActedRun) -> None:
+    agent = run.agent()
     agent.rank.commands.remove("stop")
-    with agent:
-        train([agent])
-        page = open_page(browser, server, server.token, "/runs/train/commands")
-        page.locator(".command-forms summary", has_text="Training").click()
-        stop = page.locator(".command-forms li", has_text="Stop training")
-        expect(stop.get_by_role("button")).to_be_disabled()
-        expect(stop).to_contain_text("its list of allowed commands (VRAMSCOPE_ALLOW)")
-        pause = page.locator(".command-forms li", has_text="Pause training")
-        expect(pause.get_by_role("button")).to_be_enabled()
+    run.trains(agent)
+    page = run.page("/commands")
+    page.locator(".command-forms summary", has_text="Training").click()
+    stop = page.locator(".command-forms li", has_text="Stop training")
+    expect(stop.get_by_role("button")).to_be_disabled()
+    expect(stop).to_contain_text("its list of allowed commands (VRAMSCOPE_ALLOW)")
+    pause = page.locator(".command-forms li", has_text="Pause training")
+    expect(pause.get_by_role("button")).to_be_enabled()

@@ -11,13 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect
 
+from tests.support.browser import SLOW_MACHINE_MS
 from tests.support.job_process import Api, child_environment, wait_until
 
 pytestmark = [pytest.mark.torch, pytest.mark.browser, pytest.mark.timeout(240)]
 
-SLOW_MACHINE_MS = 60_000
 ADDRESS = re.compile(r"vramscope: (http://127\.0\.0\.1:\d+)/\?token=(\S+)")
 
 
@@ -60,16 +60,6 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     yield demo
     if demo.process.poll() is None:
         demo.end()
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
 
 
 def open_run(browser: Browser, demo: Demo, foreign: list[str]) -> Page:

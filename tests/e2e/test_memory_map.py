@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from tests.support.browser import profile_page
 from tests.support.job_process import REPOSITORY, Api, start, watched_command
 from tests.support.server_process import ServerProcess
 
@@ -17,17 +18,6 @@ pytestmark = [pytest.mark.torch, pytest.mark.browser, pytest.mark.timeout(400)]
 
 JOB = REPOSITORY / "tests/support/jobs/mapped_training.py"
 TOKEN = "mapped"
-SLOW_MS = 120_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture
@@ -51,16 +41,9 @@ def job(server: ServerProcess, tmp_path: Path) -> Iterator[subprocess.Popen[str]
 
 @pytest.fixture
 def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="dark")
-    opened = context.new_page()
-    opened.set_default_timeout(SLOW_MS)
-    expect.set_options(timeout=SLOW_MS)
-    errors: list[str] = []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.goto(f"{server.url}/?token={TOKEN}")
-    yield opened
-    context.close()
-    assert errors == []
+    with profile_page(browser) as page:
+        page.goto(f"{server.url}/?token={TOKEN}")
+        yield page
 
 
 def test_blocks_of_a_running_job_are_shown_picked_and_asked_for(

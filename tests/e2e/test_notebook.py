@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, FrameLocator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, FrameLocator, Page, expect
 
+from tests.support.browser import profile_page
 from tests.support.fake_server import free_port
 from tests.support.foreign_page import ForeignPage
 from tests.support.job_process import Api, wait_until
@@ -23,7 +24,6 @@ from tests.support.server_process import ServerProcess
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-SLOW_MACHINE_MS = 60_000
 SHOW = "%load_ext vramscope\n%vramscope"
 STEPS = "import time, vramscope\nfor step in range({}):\n    vramscope.step(); time.sleep(0.05)"
 TRAIN = """
@@ -40,27 +40,10 @@ for step in range(10**9):
 """
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1300, "height": 900}, color_scheme="dark")
-    page = context.new_page()
-    page.set_default_timeout(SLOW_MACHINE_MS)
-    expect.set_options(timeout=SLOW_MACHINE_MS)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    context.close()
-    assert errors == []
+    with profile_page(browser, width=1300) as page:
+        yield page
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from tests.support.browser import profile_page
 from tests.support.job_process import REPOSITORY, Api, child_environment, watched_command
 from tests.support.server_process import ServerProcess
 
@@ -20,7 +21,6 @@ LEAK_LINE = next(
     number for number, line in enumerate(JOB.read_text().splitlines(), 1) if "# the leak" in line
 )
 GUILTY = f"leaking_training.py:{LEAK_LINE} train_step"
-SLOW_MACHINE_MS = 90_000
 
 
 @pytest.fixture
@@ -52,20 +52,10 @@ def job(server: ServerProcess) -> Iterator[str]:
 
 
 @pytest.fixture
-def page(server: ServerProcess) -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        opened = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-        opened.set_default_timeout(SLOW_MACHINE_MS)
-        expect.set_options(timeout=SLOW_MACHINE_MS)
-        errors: list[str] = []
-        opened.on("pageerror", lambda error: errors.append(str(error)))
-        opened.goto(f"{server.url}/?token={server.token}")
-        yield opened
-        browser.close()
-        assert errors == []
+def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
+    with profile_page(browser) as page:
+        page.goto(f"{server.url}/?token={server.token}")
+        yield page
 
 
 def record(page: Page, steps: int) -> None:

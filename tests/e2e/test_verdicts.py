@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from tests.support.job_process import REPOSITORY, start, watched_command
 from tests.support.server_process import ServerProcess
@@ -16,25 +15,9 @@ pytestmark = [pytest.mark.torch, pytest.mark.browser, pytest.mark.timeout(400)]
 
 JOB = REPOSITORY / "tests/support/jobs/leaking_to_death.py"
 TOKEN = "verdicts"
-SLOW_MS = 120_000
 LINE = next(
     number for number, text in enumerate(JOB.read_text().splitlines(), 1) if "# the leak" in text
 )
-
-
-@pytest.fixture
-def page() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        opened = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-        opened.set_default_timeout(SLOW_MS)
-        errors: list[str] = []
-        opened.on("pageerror", lambda error: errors.append(str(error)))
-        yield opened
-        browser.close()
-        assert errors == []
 
 
 def test_a_leak_is_led_to_its_line_and_its_end_to_a_report(page: Page, tmp_path: Path) -> None:
@@ -48,15 +31,14 @@ def test_a_leak_is_led_to_its_line_and_its_end_to_a_report(page: Page, tmp_path:
             heading = page.locator("h1")
             expect(heading).to_have_text(
                 re.compile(r"^Leaking 0\.5\sMiB per step at leaking_to_death\.py:\d+\."),
-                timeout=SLOW_MS,
             )
             card = page.locator(".rail article.finding")
             expect(card).to_contain_text("Meter.values")
             expect(
                 page.locator(".evidence-label").filter(has_text="growth starts")
-            ).to_contain_text("step 5", timeout=SLOW_MS)
+            ).to_contain_text("step 5")
             expect(page.locator(".panel.findings .severity-tag")).to_have_text("critical")
-            expect(page.locator("#tabs a.died")).to_have_count(1, timeout=SLOW_MS)
+            expect(page.locator("#tabs a.died")).to_have_count(1)
             page.locator("#tabs a.died").click()
             expect(heading).to_have_text(re.compile("^Out of memory at step"))
             expect(page.locator(".where-asked")).to_be_visible()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.frontend.conftest import SLOW_MACHINE_MS
+from tests.support.browser import SLOW_MACHINE_MS
 from tests.support.page_findings import MIB, leak
 from tests.support.page_fixture_server import PageFixtureServer
 from tests.support.page_ooms import oom
