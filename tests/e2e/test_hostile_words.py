@@ -115,6 +115,5 @@ def acts_on(page: Page, server: ServerProcess, run: HostileRun) -> None:
     run.agent.wait_acked()
     expect(dialog).to_have_count(0)
     expect(page.get_by_role("region", name="Receipt", exact=True)).to_be_visible()
-    for summary in page.locator("details:not([open]) > summary").all():
-        summary.click()
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     is_harmless(page, server)
