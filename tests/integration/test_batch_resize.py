@@ -53,7 +53,10 @@ OF_ONE: dict[str, dict[str, tuple[dict[str, Any], str]]] = {
         ),
     },
     "hf": {
-        "a step in the middle": ({"samples": 72, "changes": [[3, HALF]]}, "divides 9"),
+        "a step in the middle": (
+            {"samples": 104, "accumulation": 2, "changes": [[2, HALF]]},
+            "batch 13 of this epoch in any case",
+        ),
         "more steps than there are": (
             {"samples": 100, "drop_last": True, "changes": [[3, HALF]]},
             "the rest would be skipped",
@@ -128,6 +131,29 @@ def test_what_cannot_be_done_right_is_refused_and_nothing_changes(
         assert receipt["message"].endswith("Nothing was changed.")
         sizes = [sizes for epoch in answers[name]["sizes"] for sizes in epoch]
         assert set(sizes) == {8}, json.dumps(answers[name])
+
+
+ODD: list[dict[str, Any]] = [
+    {"samples": 72, "changes": [[3, HALF]]},
+    {"samples": 100, "changes": [[2, HALF], [6, {"batch_size": 2}], [9, {"batch_size": 8}]]},
+    {"samples": 108, "accumulation": 4, "size": 4, "changes": [[1, {"batch_size": 8}]]},
+    {"samples": 77, "accumulation": 3, "changes": [[1, {"batch_size": 12}]], "workers": 2},
+]
+"""Epochs that do not come out even with what the Trainer has counted before."""
+
+
+def test_the_trainer_of_transformers_loses_nothing_where_its_counts_are_odd() -> None:
+    pytest.importorskip("transformers")
+    untouched = [{name: each[name] for name in each if name != "changes"} for each in ODD]
+    (answers,) = run_jobs("hf", [*ODD, *untouched])
+    for scenario, answer, plain in zip(ODD, answers, answers[len(ODD) :], strict=False):
+        states = [receipt["state"] for receipt in answer["receipts"]]
+        assert states == ["done"] * len(scenario["changes"]), answer["receipts"]
+        assert all(sorted(epoch) == list(range(scenario["samples"])) for epoch in answer["epochs"])
+        assert len(answer["epochs"]) == 2
+        assert answer["rates"] == pytest.approx(plain["rates"])
+        samples = [row[0] for row in answer["rows"]]
+        assert samples == [row[0] for row in plain["rows"]]
 
 
 def test_with_consent_the_global_batch_changes_and_drop_last_is_told() -> None:

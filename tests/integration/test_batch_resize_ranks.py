@@ -20,27 +20,55 @@ SCENARIOS: list[dict[str, Any]] = [
     {"samples": 192, "changes": [[2, HALF], [14, {"batch_size": 8}]], "workers": 2},
     {"samples": 200, "changes": [[2, DOUBLE]], "workers": 2, "drop_last": True},
 ]
+OFTEN = [[step, {"batch_size": (4, 2, 8)[n % 3]}] for n, step in enumerate(range(2, 92, 5))]
+AT_ANY_PLACE: list[dict[str, Any]] = [
+    {"samples": 192, "epochs": 8, "changes": OFTEN},
+    {"samples": 192, "epochs": 8, "changes": OFTEN, "workers": 2, "drop_last": True},
+]
 
 
-@pytest.mark.parametrize("framework", ["plain", "accelerate", "hf", "lightning"])
-def test_both_ranks_take_equally_many_batches_and_share_the_samples(framework: str) -> None:
+@pytest.fixture(scope="module", params=["plain", "accelerate", "hf", "lightning"])
+def ranks(request: pytest.FixtureRequest) -> list[list[dict[str, Any]]]:
+    """What became of each scenario, by rank, in one framework: its start takes longest."""
+    framework: str = request.param
     if framework in MODULES and importlib.util.find_spec(MODULES[framework]) is None:
         pytest.skip(f"no {MODULES[framework]}")
-    ranks = run_jobs(framework, SCENARIOS, ranks=2)
-    for number, (first, second) in enumerate(zip(*ranks, strict=True)):
+    return run_jobs(framework, [*SCENARIOS, *AT_ANY_PLACE], ranks=2)
+
+
+def test_both_ranks_take_equally_many_batches_and_share_the_samples(
+    ranks: list[list[dict[str, Any]]],
+) -> None:
+    for scenario, first, second in zip(SCENARIOS, *ranks, strict=False):
         assert [receipt["state"] for receipt in first["receipts"]] == ["done"] * len(
-            SCENARIOS[number]["changes"]
+            scenario["changes"]
         )
         assert first["sizes"] == second["sizes"]
         assert len({size for sizes in first["sizes"] for size in sizes}) == 2
         assert first["steps"] == second["steps"]
         for mine, theirs in zip(first["epochs"], second["epochs"], strict=True):
             assert len({*mine, *theirs}) == len(mine) + len(theirs)
-            if not SCENARIOS[number].get("drop_last"):
-                assert len(mine) + len(theirs) == SCENARIOS[number]["samples"]
-        if not SCENARIOS[number].get("drop_last"):
+            if not scenario.get("drop_last"):
+                assert len(mine) + len(theirs) == scenario["samples"]
+        if not scenario.get("drop_last"):
             assert first["steps"] == 24
             assert {samples for samples, _, _ in first["rows"]} == {8}
+
+
+def test_changes_at_any_place_of_an_epoch_lose_nothing(ranks: list[list[dict[str, Any]]]) -> None:
+    often = (of_rank[len(SCENARIOS) :] for of_rank in ranks)
+    for first, second in zip(*often, strict=True):
+        assert first["sizes"] == second["sizes"]
+        states = [receipt["state"] for receipt in first["receipts"]]
+        assert states == [receipt["state"] for receipt in second["receipts"]]
+        told = [receipt["message"] for receipt in first["receipts"] if receipt["state"] != "done"]
+        # A command comes while the one before waits for its batch: nothing else is in the way.
+        assert all("another change of sizes" in message for message in told), told
+        assert states.count("done") >= 12
+        for mine, theirs in zip(first["epochs"], second["epochs"], strict=True):
+            assert sorted([*mine, *theirs]) == list(range(192))
+        assert first["steps"] == second["steps"] == 96
+        assert {samples for samples, _, _ in first["rows"]} == {8}
 
 
 def test_accelerate_gives_each_rank_its_part_of_a_split_batch() -> None:

@@ -8,11 +8,12 @@ from typing import Any, Final
 from vramscope.batching.accumulation import Change, conflict
 from vramscope.batching.index_samplers import WHAT_TO_DO
 from vramscope.batching.running_frames import values
+from vramscope.batching.windows import FromTheFirst
 
 _MODULE: Final = "accelerate.accelerator"
 
 
-class AcceleratorLoop:
+class AcceleratorLoop(FromTheFirst):
     """A loop that trains with accelerate. Implements ``Accumulation``.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from vramscope.batching.index_samplers import WHAT_TO_DO
+from vramscope.batching.windows import Count, FromTheFirst
 from vramscope_protocol.errors import CONFLICT, VramscopeError
 
 
@@ -43,13 +44,12 @@ class Accumulation(Protocol):
         ...
 
     @property
-    def offset(self) -> int:
-        """By how much its count of batches is ahead of that of the epoch."""
-        ...
-
-    @property
     def ahead(self) -> int:
         """Batches that it has fetched and not trained on."""
+        ...
+
+    def first_batch(self, drawn: int, now: int, then: int, count: Count) -> int:
+        """With which batch a change may begin: see ``FromTheFirst``."""
         ...
 
     def check(self, change: Change) -> None:
@@ -61,7 +61,7 @@ class Accumulation(Protocol):
         ...
 
 
-class FixedAccumulation:
+class FixedAccumulation(FromTheFirst):
     """A loop that nobody can tell anything. Implements ``Accumulation``.
 
     Args:
@@ -69,7 +69,6 @@ class FixedAccumulation:
     """
 
     name = "the training loop"
-    offset = 0
     ahead = 0
 
     def __init__(self, value: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from vramscope.batching.accumulation import Change, conflict
+from vramscope.batching.windows import FromTheFirst
 from vramscope.guard import guarded
 
 _ATTRIBUTES: Final = (
@@ -117,11 +118,10 @@ class BatchSize:
         return next((name for name in _ATTRIBUTES if hasattr(given, name)), None)
 
 
-class AccumulationOf:
+class AccumulationOf(FromTheFirst):
     """The accumulation of a declared batch size. Implements ``Accumulation``."""
 
     name = "the training loop"
-    offset = 0
     ahead = 0
 
     def __init__(self, declared: BatchSize) -> None:

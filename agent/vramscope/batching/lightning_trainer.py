@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from vramscope.batching.accumulation import Batches, Change, conflict
 from vramscope.batching.running_frames import variables
+from vramscope.batching.windows import FromTheFirst
 from vramscope.guard import guarded
 
 _MODULES: Final = (
@@ -20,7 +21,7 @@ _MODULES: Final = (
 _EXPECTS: Final = "_vramscope_expects"
 
 
-class LightningTrainer:
+class LightningTrainer(FromTheFirst):
     """The Trainer that trains now. Implements ``Accumulation``.
 
     Args:
@@ -29,7 +30,6 @@ class LightningTrainer:
     """
 
     name = "the Trainer of Lightning"
-    offset = 0
 
     def __init__(self, trainer: Any, package: str) -> None:
         self._trainer = trainer

@@ -21,7 +21,7 @@ from vramscope.batching.hf_trainer import hf_trainer
 from vramscope.batching.lightning_trainer import lightning_trainer
 from vramscope.batching.loader_in_use import LoaderInUse, loader_in_use, world_size
 from vramscope.batching.loader_watch import LoaderWatch
-from vramscope.batching.sizes import Sizes, switch_at
+from vramscope.batching.sizes import Sizes
 
 
 class Plan:
@@ -138,21 +138,27 @@ class Plan:
         if not loader.is_running:
             self.at = 0
             return Batches(0, later, later)
-        offset = self.accumulation.offset
-        self.at = switch_at(loader.drawn, offset, now.accumulation, wanted.accumulation)
+
+        def count(at: int) -> int | None:
+            if samples is None:
+                return None
+            rest = samples - loader.samples_at(at) * ranks
+            return at + samplers.batches(max(0, rest), wanted.batch_size)
+
+        drawn = loader.drawn
+        self.at = self.accumulation.first_batch(drawn, now.accumulation, wanted.accumulation, count)
         if samples is None:
             return Batches(self.at, None, None)
-        drawn = loader.drawn
         rest = samples - loader.samples_at(drawn) * ranks
         total = drawn + max(0, samplers.batches(rest, now.batch_size))
         if self.at >= total:
             self.at, self.is_at_end = total, True
             return Batches(total, total, later)
-        rest = samples - loader.samples_at(self.at) * ranks
-        return Batches(self.at, self.at + samplers.batches(rest, wanted.batch_size), later)
+        return Batches(self.at, count(self.at), later)
 
     def _accumulation(self, loaders: LoaderWatch) -> Accumulation:
-        found: Accumulation | None = hf_trainer() or lightning_trainer()
+        trained = 0 if self.loader is None else self.loader.trained
+        found: Accumulation | None = hf_trainer(trained) or lightning_trainer()
         if found is not None:
             return found
         if self.declared is not None:

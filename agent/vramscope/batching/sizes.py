@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import lcm
 from typing import Final
 
 from msgspec import Struct
@@ -69,19 +68,6 @@ def wanted_sizes(now: Sizes, params: BatchSizeParams | AccumulationParams) -> Si
             "consent to it, or choose sizes that keep it"
         )
     return wanted
-
-
-def switch_at(drawn: int, offset: int, now: int, then: int) -> int:
-    """The first batch, not drawn yet, at which a window of either accumulation begins.
-
-    Args:
-        drawn: batches that are drawn.
-        offset: what is added to a batch's number in the count of whoever accumulates.
-        now: accumulation so far.
-        then: accumulation afterwards.
-    """
-    window = lcm(now, then)
-    return drawn + -(drawn + offset) % window
 
 
 def _part(samples: int, divisor: int, what: str) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from vramscope.batching.accumulation import Batches, Change
-from vramscope.batching.hf_trainer import HfTrainer, hf_trainer
+from vramscope.batching.hf_epochs import Windows
+from vramscope.batching.hf_trainer import HfTrainer, Progress, hf_trainer
 from vramscope_protocol.errors import VramscopeError
 
 
@@ -28,9 +29,30 @@ class Trainer:
         return batches, device
 
 
+class LaterTrainer(Trainer):
+    """One that tells each epoch its count."""
+
+    def __init__(self, accumulation: int = 1) -> None:
+        super().__init__(accumulation)
+        loader = type("Loader", (), {})()
+        self.callback_handler = SimpleNamespace(train_dataloader=loader)
+
+    def _run_epoch(self, *, train_dataloader: Any, steps_in_epoch: int) -> None:
+        """An epoch."""
+
+
 def made(expected: int = 12, updates: int = 12) -> tuple[Any, HfTrainer]:
     trainer: Any = Trainer()
-    return trainer, HfTrainer(trainer, expected, updates)
+    return trainer, HfTrainer(trainer, Progress(expected, updates))
+
+
+def made_later(
+    accumulation: int = 1, expected: int = 13, trained: int = 4, batches: int = 4
+) -> tuple[Any, HfTrainer]:
+    """One whose epoch has so many steps behind it."""
+    trainer: Any = LaterTrainer(accumulation)
+    updates, stepped = -(-expected // accumulation), trained // accumulation
+    return trainer, HfTrainer(trainer, Progress(expected, updates, trained, stepped), batches)
 
 
 def change(accumulation: int, before: int, running: int | None, later: int | None) -> Change:
@@ -76,6 +98,58 @@ def test_what_fits_is_not() -> None:
     _, accumulation = made()
     for wanted in (change(2, 4, 20, 24), change(1, 4, 8, 6), change(3, 3, 30, 36)):
         accumulation.check(wanted)
+
+
+@pytest.mark.parametrize(("drawn", "begin"), [(4, 5), (5, 5), (6, 7), (12, 13)])
+def test_windows_begin_so_that_its_own_step_ends_one(drawn: int, begin: int) -> None:
+    trainer, accumulation = made_later()
+
+    def count(at: int) -> int:
+        return at + 2 * (13 - at)
+
+    assert accumulation.first_batch(drawn, 1, 2, count) == begin
+    wanted = change(2, begin, count(begin), 26)
+    accumulation.check(wanted)
+    accumulation.set(wanted)
+    windows = trainer.args.gradient_accumulation_steps
+    steps = [n for n in range(begin + 1, count(begin) + 1) if n % windows == 0]
+    assert 13 in (begin, *steps)
+    assert len(steps) == 13 - begin
+
+
+def test_where_it_can_end_none_the_change_is_refused_for_this_epoch() -> None:
+    _, accumulation = made_later(accumulation=2)
+    assert accumulation.first_batch(4, 2, 4, lambda at: 26 - at) == 4
+    with pytest.raises(VramscopeError, match="batch 13 of this epoch in any case"):
+        accumulation.check(change(4, 4, 22, 26))
+    accumulation.check(change(4, 0, 26, 26))  # of the next epoch
+
+
+def test_the_last_of_fewer_batches_is_stepped_too() -> None:
+    trainer, accumulation = made_later(accumulation=4, expected=26)
+    wanted = Change(8, 2, Batches(4, 15, 13))
+    accumulation.check(wanted)
+    accumulation.set(wanted)
+    windows = trainer.args.gradient_accumulation_steps
+    assert [n for n in range(5, 16) if n % windows == 0] == [6, 8, 10, 12, 14, 15]
+
+
+def test_steps_of_an_epoch_that_was_changed_before_are_counted_as_they_were() -> None:
+    # After 4 batches of one step each came 4 of two: 6 steps, 8 batches.
+    trainer = LaterTrainer()
+    trainer.args.gradient_accumulation_steps = Windows(2, 4, 20)
+    accumulation = HfTrainer(trainer, Progress(12, 12, 8, 6), 8)
+    accumulation.check(Change(8, 1, Batches(8, 14, 12)))
+    with pytest.raises(VramscopeError, match="would need 13 optimizer steps"):
+        accumulation.check(Change(8, 1, Batches(8, 15, 12)))
+
+
+def test_a_resumed_epoch_begins_in_the_middle_for_the_trainer_alone() -> None:
+    trainer, accumulation = made_later(accumulation=2, expected=20, trained=12, batches=4)
+    assert accumulation.offset == 8
+    accumulation.set(change(4, 4, 20, 40))
+    windows = trainer.args.gradient_accumulation_steps
+    assert [n for n in range(13, 29) if n % windows == 0] == [16, 20, 24, 28]
 
 
 def test_deepspeed_has_an_accumulation_of_its_own() -> None:

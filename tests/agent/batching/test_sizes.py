@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vramscope.batching.sizes import Sizes, switch_at, wanted_sizes
+from vramscope.batching.sizes import Sizes, wanted_sizes
 from vramscope_protocol.errors import VramscopeError
 from vramscope_protocol.parameters import AccumulationParams, BatchSizeParams
 
@@ -50,18 +50,3 @@ def test_with_consent_it_is_as_asked_for() -> None:
 def test_a_huge_batch_is_refused_as_quickly() -> None:
     with pytest.raises(VramscopeError, match="does not divide"):
         wanted_sizes(Sizes(1 << 24, 1 << 16, 1), BatchSizeParams(3))
-
-
-@pytest.mark.parametrize("drawn", range(13))
-@pytest.mark.parametrize("offset", [0, 5, -3])
-@pytest.mark.parametrize(("now", "then"), [(1, 2), (2, 1), (2, 3), (4, 6)])
-def test_the_switch_is_at_the_first_batch_where_both_windows_begin(
-    drawn: int, offset: int, now: int, then: int
-) -> None:
-    at = switch_at(drawn, offset, now, then)
-    fitting = [
-        batch
-        for batch in range(drawn, drawn + 13)
-        if (batch + offset) % now == 0 and (batch + offset) % then == 0
-    ]
-    assert at == fitting[0]
