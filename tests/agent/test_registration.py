@@ -4,6 +4,7 @@ from msgspec.structs import asdict, fields
 
 from vramscope.config import load_config
 from vramscope.identity.identity import identify
+from vramscope.identity.secrets import run_secret, seat_secret
 from vramscope.registration import registration
 from vramscope_protocol.messages import DeviceInfo
 from vramscope_protocol.user_commands import UserCommand
@@ -48,4 +49,6 @@ def test_everything_that_is_known_of_a_rank_is_told() -> None:
     assert (message.rank.allow, message.rank.commands) == ("observe", ["stats"])
     assert message.rank.steps_from_start
     assert [each.name for each in message.rank.user_commands] == ["user.save"]
+    assert message.run_secret == run_secret(identity.run_name, identity.key)
+    assert message.seat_secret == seat_secret()
     assert all(value not in (None, "", [], {}) for value in rank.values())

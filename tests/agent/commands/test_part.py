@@ -14,7 +14,7 @@ from vramscope.commands.part import CommandPart
 from vramscope.config import load_config
 from vramscope.sampling.clock import Clock
 from vramscope_protocol.commands import Receipt
-from vramscope_protocol.messages import Command, Decision
+from vramscope_protocol.messages import Command, Decision, Welcome
 
 
 class Job:
@@ -44,6 +44,17 @@ class Job:
         receipt = self.outbox.updates(identity)[-1].receipt
         assert receipt is not None
         return receipt
+
+
+def test_toward_a_server_that_others_can_reach_nothing_acts_from_the_welcome_on() -> None:
+    job = Job()
+    assert "stop" in job.part.queue.accepted()
+    job.part.allowance.take(Welcome(1, 0, reachable=True))
+    job.take("s", "stop")
+    assert job.receipt("s").state == "refused"
+    assert "--allow control" in job.receipt("s").message
+    assert "stop" not in job.part.queue.accepted()
+    assert "stacks" in job.part.queue.accepted()
 
 
 @pytest.fixture

@@ -90,6 +90,9 @@ def test_a_whole_report_lies_there_when_the_call_returns(rig: Rig) -> None:
     ((begin, sent),) = rig.shipped
     assert sent == report
     assert (begin.id, begin.run, begin.step) == (report["id"], report["run"], 7)
+    # By which another process may deliver it, if this one is killed.
+    assert begin.proof == report["proof"]
+    assert len(begin.proof) == 64
     (event,) = rig.told("oom")
     assert event.data["report"] == report["id"]
     assert event.text == "out of memory in eval"
