@@ -14,6 +14,10 @@ import pytest
 
 from vramscope import guard
 
+# Before PyTorch is loaded, here or in a job: threads that wait for each other in a loop take the
+# processors from whatever else runs, and the jobs of the tests are too small to gain by them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 THREAD_PREFIX = "vramscope-"
 THREADS_END_WITHIN_S = 2.0
 SPOOL_VARIABLE = "VRAMSCOPE_SPOOL_DIR"
