@@ -158,7 +158,7 @@ class StepTracker:
         return self._rows.peak_bytes
 
     def rises(self) -> bool:
-        """Whether memory rises fast with each step; told once of each rise."""
+        """Whether memory rises fast with each step; told twice of each rise."""
         return self._rows.rise.take()
 
     def is_training_thread(self) -> bool:

@@ -17,6 +17,7 @@ from vramscope_analysis.diagnosis.trend import (
     EVEN,
     FAST_GROWTH_BYTES,
     FAST_WINDOW,
+    FIRST_WINDOW,
     PARTS,
     kept_level,
 )
@@ -25,6 +26,8 @@ _LEAST_BYTES: Final = FAST_GROWTH_BYTES * (PARTS - 1) / PARTS
 _STARTS: Final = np.arange(PARTS) * (FAST_WINDOW // PARTS)
 _TIMES: Final = 2
 """Of one rise it is told with so many batches of steps: judges may need a few steps more."""
+_LASTED: Final = FIRST_WINDOW - FAST_WINDOW + 5
+"""... and once more so many steps later, when it is told of though nothing else is known."""
 
 
 class RisingFloor:
@@ -33,10 +36,10 @@ class RisingFloor:
     def __init__(self) -> None:
         self._left_out = WARM_UP_ROWS
         self._last: NDArray[np.float64] = np.zeros(0)
-        self._told = 0
+        self._told = self._lasted = 0
 
     def take(self, allocated: NDArray[Any]) -> bool:
-        """Whether it rises since these steps, or since those before.
+        """Whether it rises since these steps, or since those before, or has so for long enough.
 
         Args:
             allocated: bytes at the ends of further steps.
@@ -44,8 +47,12 @@ class RisingFloor:
         taken = allocated[self._left_out :].astype(np.float64)
         self._left_out = max(self._left_out - len(allocated), 0)
         self._last = np.concatenate([self._last, taken])[-FAST_WINDOW:]
-        self._told = self._told + 1 if self._is_rising() else 0
-        return 0 < self._told <= _TIMES
+        if not self._is_rising():
+            self._told = self._lasted = 0
+            return False
+        before, self._lasted = self._lasted, self._lasted + (len(taken) if self._told else 0)
+        self._told += 1
+        return self._told <= _TIMES or before < _LASTED <= self._lasted
 
     def _is_rising(self) -> bool:
         last = self._last

@@ -1,10 +1,10 @@
-"""A fast and even rise is told once, and anything else is none."""
+"""A fast and even rise is told when it begins and when it has lasted; anything else is none."""
 
 from __future__ import annotations
 
 import pytest
 
-from vramscope.steps.even_rise import LEAST_STEPS, EvenRise
+from vramscope.steps.even_rise import LEAST_STEPS, TOLD_STEPS, EvenRise
 
 MIB = 1 << 20
 
@@ -18,9 +18,9 @@ def told_after(mib: list[int]) -> list[int]:
     return found
 
 
-def test_of_each_rise_it_is_told_once() -> None:
+def test_of_each_rise_it_is_told_twice() -> None:
     level, rise = [100] * 10, list(range(101, 141))
-    assert told_after([*level, *rise]) == [9 + LEAST_STEPS]
+    assert told_after([*level, *range(101, 301)]) == [9 + LEAST_STEPS, 9 + TOLD_STEPS]
     back = [*level, *rise, *level, *rise]
     assert told_after(back) == [9 + LEAST_STEPS, 59 + LEAST_STEPS]
 
