@@ -18,7 +18,7 @@ pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
 SCRIPT = REPOSITORY / "tests/support/jobs/ranks_run_out.py"
-SAMPLES = 192
+SAMPLES = 1920
 DOUBLE = {"batch_size": 16, "accumulation": 1, "change_global_batch": True}
 Job = Popen[str]
 

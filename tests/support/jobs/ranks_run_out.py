@@ -18,9 +18,10 @@ from typing import Any
 import torch
 from torch import distributed
 
-SAMPLES = 192
+SAMPLES = 1920
+"""So many that the change does not fall on the last batch of an epoch, which may be a half."""
 WIDTH = 1 << 18
-BALLAST = 48 << 20
+BALLAST = 56 << 20
 
 
 def is_over(end: Path) -> bool:
