@@ -311,7 +311,7 @@ class Observer:
                 self._phases.close()
         # First: the snapshot that a command waits for may be done within the time that is left.
         self._history.close(timeout_s)
-        self._commands.close("the process ended before the command could run")
+        self._commands.close("the process ended")
         for close in self._closers:
             close()
         # Never under a call that hangs, with a driver in trouble: NVML would wait for it.

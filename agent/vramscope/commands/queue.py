@@ -197,12 +197,13 @@ class CommandQueue:
     def close(self, reason: str) -> None:
         """End every command, and refuse further ones: of what still waits, nothing was done."""
         self._closed_because = reason
-        self._prepared.close(reason)
+        unrun = f"{reason} before the command could run"
+        self._prepared.close(unrun)
         self._ongoing.close(reason)
         for identity in list(self._waiting):
             if self._waiting.pop(identity, None) is not None:
-                text = f"{reason}; nothing was changed"
-                self._update(identity, "failed", Receipt("failed", message=text))
+                receipt = Receipt("failed", message=f"{unrun}; nothing was changed")
+                self._update(identity, "failed", receipt)
 
     def _check(self, command: Command) -> Any:
         """The parameters of a command that may run; raises why it is refused."""

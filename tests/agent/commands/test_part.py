@@ -102,7 +102,7 @@ def test_a_stop_on_all_ranks_does_so_once_it_is_decided(paused: Job, run: bool) 
 
 
 def test_an_agent_that_leaves_lets_it_go_on(paused: Job) -> None:
-    paused.part.close("the process ended before the command could run")
+    paused.part.close("the process ended")
     goes_on(paused, "the agent has left")
 
 

@@ -213,7 +213,10 @@ def test_closing_ends_what_waits_and_refuses_what_comes() -> None:
     rig.submit("b")
     rig.queue.run_at_boundary(1)
     assert rig.outbox.states("a") == ["queued", "failed"]
-    assert rig.receipt("a").message == "the job has ended; nothing was changed"
+    assert (
+        rig.receipt("a").message
+        == "the job has ended before the command could run; nothing was changed"
+    )
     assert rig.outbox.states("b") == ["refused"]
     assert rig.device.calls == []
 

@@ -135,7 +135,10 @@ def test_closing_ends_what_is_prepared() -> None:
     rig.queue.close("the job has ended")
     rig.end_steps(3)
     assert rig.outbox.states("a") == ["prepared", "refused"]
-    assert rig.receipt("a").message == "The job has ended. Nothing was changed."
+    assert (
+        rig.receipt("a").message
+        == "The job has ended before the command could run. Nothing was changed."
+    )
 
 
 def test_what_will_run_is_announced_when_that_is_certain() -> None:
