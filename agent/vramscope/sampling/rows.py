@@ -11,12 +11,15 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from vramscope_protocol.codec import MAX_BATCH_ROWS, MAX_MESSAGE_BYTES
+from vramscope_protocol.codec import MAX_BATCH_ROWS
 from vramscope_protocol.columns import ITEM_BYTES, UNKNOWN, encode_columns
 from vramscope_protocol.messages import Batch, BatchKind, Field, FieldTable
 
 MAX_ROWS: Final = 4096
 """Rows that wait at most: 7 minutes at 10 Hz, 41 s at the cap. Then the oldest are dropped."""
+
+_BATCH_BYTES: Final = 16 << 10
+"""A batch that finds no room in a small outbox is dropped whole, so it is no larger than this."""
 
 Value = int | float
 Row = tuple[tuple[Field, ...], Sequence[Value]]
@@ -50,8 +53,7 @@ class FieldSet:
         self.fields = tuple(fields)
         self.table = next(_table_ids)
         row_bytes = sum(ITEM_BYTES[field.code] for field in self.fields)
-        # Half of the limit leaves room for the envelope and for a server with a lower one.
-        self.batch_rows = max(1, min(MAX_BATCH_ROWS, MAX_MESSAGE_BYTES // 2 // row_bytes))
+        self.batch_rows = max(1, min(MAX_BATCH_ROWS, _BATCH_BYTES // row_bytes))
 
 
 class _Row(Struct, frozen=True):
