@@ -1,6 +1,7 @@
 """The recording that a look needs: stacks of live blocks, by PyTorch, for as long as it is wanted.
 
-One that is going on already, of the job's own or of a command, is used as it is.
+One that is going on already, of the job's own or of a command, is used as it is; and ours ends when
+a person asks for another one meanwhile.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ class StackRecording:
         self._since_allocations = allocations
         try:
             self._window = self._history.start(
-                HistoryParams(mode="state", max_mib=_HOST_MIB), "command", issued_by
+                HistoryParams(mode="state", max_mib=_HOST_MIB),
+                "command",
+                issued_by,
+                gives_way=True,
             )
         except VramscopeError as error:
             self.note = f"the stacks are those of another recording: {error.message}"

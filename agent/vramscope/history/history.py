@@ -86,13 +86,23 @@ class History:
         """Whether backward passes are marked with the lines of the forward pass."""
         return self._backward is not None and self._backward.is_installed
 
-    def start(self, params: HistoryParams, origin: Origin, issued_by: str) -> Window:
+    def start(
+        self, params: HistoryParams, origin: Origin, issued_by: str, *, gives_way: bool = False
+    ) -> Window:
         """Record from now on. Training thread, at a boundary.
+
+        Args:
+            params: what is recorded, and for how long.
+            origin: who asked for it.
+            issued_by: id of the command.
+            gives_way: whether this one ends when another one is asked for.
 
         Raises:
             VramscopeError: ``conflict``, somebody records already, or there is no device.
         """
         with self._lock:
+            if self._window is not None and self._window.gives_way and not gives_way:
+                self._end(self._window, "another recording was asked for")
             if self._window is not None:
                 raise VramscopeError(CONFLICT, "a history is being recorded already")
             if self._pytorch.is_recording():
@@ -101,7 +111,7 @@ class History:
                 raise VramscopeError(CONFLICT, "the agent is leaving")
             budget_bytes = params.max_mib << 20
             budget = HostMemoryBudget(budget_bytes)
-            window = Window(params, 0, budget, origin, issued_by)
+            window = Window(params, 0, budget, origin, issued_by, gives_way)
             stacks = window.has_stacks
             max_entries = entries_within(budget_bytes, params.mode, stacks=stacks)
             window.max_entries = max_entries

@@ -25,6 +25,8 @@ class Window(Struct):
     budget: HostMemoryBudget
     origin: str
     issued_by: str
+    gives_way: bool = False
+    """Whether it ends when another one is asked for."""
     steps_done: int = 0
     marks: deque[tuple[int, int]] = field(default_factory=_marks)
     """Number and end (us since the epoch) of the latest steps."""

@@ -55,6 +55,22 @@ def test_a_recording_of_the_job_is_left_alone(rig: HistoryRig) -> None:
     assert rig.pytorch.calls == []
 
 
+def test_ours_ends_when_a_person_asks_for_another(rig: HistoryRig) -> None:
+    recording = StackRecording(rig.history)
+    recording.start("asked")
+    window = rig.history.start(HistoryParams(steps=6), "command", "person")
+    assert rig.history.window is window
+    assert rig.pytorch.recording
+    assert not recording.is_on
+    assert recording.why_ended == "another recording was asked for"
+    recording.stop()
+    assert rig.history.window is window
+    again = StackRecording(rig.history)
+    again.start("asked again")
+    assert rig.history.window is window
+    assert "another recording" in again.note
+
+
 def test_one_of_a_command_goes_on(rig: HistoryRig) -> None:
     window = rig.history.start(HistoryParams(), "command", "first")
     recording = StackRecording(rig.history)
