@@ -212,14 +212,15 @@ class FindingsBoard:
         self._shelf.take_away(record)
         record.rank = rank
         _note_source(record, source)
-        has_changed = record.take(finding, now_ns) or key_of(record) != before
+        is_of_others = key_of(record) != before  # of several ranks, where it was of one
+        has_changed = record.take(finding, now_ns) or is_of_others
         record.seen_ns, record.missed = now_ns, 0
         self._shelf.put(record)
         if has_changed:
             self._untold.add(record.id)
         # A clock that was set back must not make the words wait for it.
         waited_ns = abs(now_ns - self._told_ns.get(record.id, 0))
-        is_urgent = record.stage != was_stage
+        is_urgent = record.stage != was_stage or is_of_others
         if record.id in self._untold and (is_urgent or waited_ns >= _RETOLD_NS):
             self.tell(record)
         return record

@@ -267,6 +267,15 @@ async def test_the_same_on_more_and_more_ranks_is_one_finding(bench: Bench) -> N
 
 
 @on_a_bench
+async def test_that_another_rank_has_it_too_is_told_at_once(bench: Bench) -> None:
+    bench.judged(LEAK)
+    bench.judged(LEAK, replace(LEAK, ranks=(1,)))
+    first, last = bench.neighbours.told
+    assert (first["ranks"], last["ranks"]) == ([0], [0, 1])
+    assert first["id"] == last["id"]
+
+
+@on_a_bench
 async def test_what_held_to_the_end_stays_the_verdict(bench: Bench) -> None:
     bench.judged(TOLD)
     (record,) = bench.open_ones()
