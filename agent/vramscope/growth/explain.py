@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from math import ceil
 
 from vramscope.commands.call import Call, Handler, Ongoing
 from vramscope.devices.device import Device
@@ -45,7 +46,7 @@ def growth_handlers(
         owed_s = max((watch.owed_ns(now_ns) / 1e9 for watch in paced), default=0.0)
         if owed_s:
             why = "the last answer has cost the job more than its share"
-            raise VramscopeError(CONFLICT, f"{why}: ask again in {owed_s:.1f} s")
+            raise VramscopeError(CONFLICT, f"{why}: ask again in {ceil(owed_s * 10) / 10} s")
         if "torch" not in sys.modules:
             raise VramscopeError(CONFLICT, "this process has not imported torch yet")
         if call.params.host:
